@@ -1,12 +1,70 @@
 // Package par runs loops on several threads.
 package par
 
-// Threads is the number of threads to use when the user names none: the cores that this process may run on.
-func Threads() int { return 1 }
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
 
-// For calls f(worker, i) for every i in [0, n) on at most threads goroutines and waits. Items are handed out in order, one by one;
-// worker is in [0, threads), so that f can own scratch by it.
-func For(threads, n int, f func(worker, i int)) {}
+// Threads is the number of threads to use when the user names none: the cores that this process may run on. The Go
+// runtime works them out from the affinity mask and the CPU quota of the control group, and GOMAXPROCS overrides both.
+func Threads() int { return runtime.GOMAXPROCS(0) }
 
-// Ranges splits [0, n) into pieces of at most grain and calls f(worker, lo, hi) for each.
-func Ranges(threads, n, grain int, f func(worker, lo, hi int)) {}
+// For calls f(worker, i) for every i in [0, n) on at most threads goroutines (Threads() if threads < 1) and waits. Items are
+// handed out in order, one by one; worker is in [0, threads), so that f can own scratch by it. A panic of f is raised
+// again in the caller, after the other goroutines have stopped taking items.
+func For(threads, n int, f func(worker, i int)) {
+	if threads < 1 {
+		threads = Threads()
+	}
+	threads = min(threads, n)
+	if threads <= 1 {
+		for i := range n {
+			f(0, i)
+		}
+		return
+	}
+	var (
+		next   atomic.Int64
+		failed atomic.Pointer[any]
+		wg     sync.WaitGroup
+	)
+	work := func(worker int) {
+		defer func() {
+			if p := recover(); p != nil {
+				failed.CompareAndSwap(nil, &p)
+				next.Store(int64(n))
+			}
+		}()
+		for {
+			i := int(next.Add(1) - 1)
+			if i >= n {
+				return
+			}
+			f(worker, i)
+		}
+	}
+	for w := 1; w < threads; w++ {
+		wg.Go(func() { work(w) })
+	}
+	work(0)
+	wg.Wait()
+	if p := failed.Load(); p != nil {
+		panic(*p)
+	}
+}
+
+// Ranges splits [0, n) into pieces of at most grain and calls f(worker, lo, hi) for each, as For does. The pieces depend on
+// n and grain alone, not on threads. A grain below 1 counts as 1.
+func Ranges(threads, n, grain int, f func(worker, lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	pieces := (n-1)/grain + 1
+	For(threads, pieces, func(worker, i int) {
+		lo := i * grain
+		f(worker, lo, lo+min(grain, n-lo))
+	})
+}
