@@ -1,0 +1,78 @@
+package arch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// All lists the architectures. Adding one is a file and a line here.
+var All = []*Spec{&llama, &qwen2}
+
+// ForHF finds the architecture of a Hugging Face class; the error names the nearest known ones.
+func ForHF(class string) (*Spec, error) {
+	var known []string
+	for _, s := range All {
+		if slices.Contains(s.Classes, class) {
+			return s, nil
+		}
+		known = append(known, s.Classes...)
+	}
+	return nil, fmt.Errorf("model class %q is not supported\nhint: the nearest supported classes are %s; `convert --list` shows them all",
+		class, strings.Join(nearest(class, known), ", "))
+}
+
+// ForGGUF finds the architecture of a file by its general.architecture.
+func ForGGUF(name string) (*Spec, error) {
+	var known []string
+	for _, s := range All {
+		if s.Name == name {
+			return s, nil
+		}
+		known = append(known, s.Name)
+	}
+	return nil, fmt.Errorf("architecture %q is not supported\nhint: the nearest supported ones are %s", name, strings.Join(nearest(name, known), ", "))
+}
+
+// nearest is up to five of known, by edit distance to name.
+func nearest(name string, known []string) []string {
+	const most = 5
+	type scored struct {
+		name string
+		dist int
+	}
+	list := make([]scored, len(known))
+	for i, k := range known {
+		list[i] = scored{k, editDistance(strings.ToLower(name), strings.ToLower(k))}
+	}
+	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(a.dist, b.dist) })
+	var names []string
+	for _, s := range list[:min(most, len(list))] {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// editDistance is Levenshtein's distance over bytes. Names longer than maxName are compared by their start, since they come from a file.
+func editDistance(a, b string) int {
+	const maxName = 200
+	a, b = a[:min(len(a), maxName)], b[:min(len(b), maxName)]
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,100 @@
+package arch
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSpecIsPlainData(t *testing.T) {
+	for _, s := range All {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		var back Spec
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		if !reflect.DeepEqual(*s, back) {
+			t.Errorf("%s: JSON loses something", s.Name)
+		}
+	}
+}
+
+// Names must be unambiguous: each class belongs to one architecture, each tensor and source name to one rule.
+func TestNamesAreUnique(t *testing.T) {
+	classes, names := map[string]string{}, map[string]bool{}
+	for _, s := range All {
+		if names[s.Name] {
+			t.Errorf("architecture %s is declared twice", s.Name)
+		}
+		names[s.Name] = true
+		for _, c := range s.Classes {
+			if o, dup := classes[c]; dup {
+				t.Errorf("class %s belongs to %s and %s", c, o, s.Name)
+			}
+			classes[c] = s.Name
+		}
+		seen := map[string]bool{}
+		tensors := map[string]*Tensor{}
+		for i := range s.Tensors {
+			r := &s.Tensors[i]
+			tensors[r.Name] = r
+			for _, n := range append([]string{r.Name}, r.HF...) {
+				if seen[n] {
+					t.Errorf("%s: %s stands in two rules", s.Name, n)
+				}
+				seen[n] = true
+				if strings.Contains(n, "%d") != strings.Contains(r.Name, "%d") {
+					t.Errorf("%s: %s and %s differ in being per block", s.Name, r.Name, n)
+				}
+			}
+			if len(r.Shape) == 0 || (r.Flag != "" || r.Tied != "") && !r.Optional {
+				t.Errorf("%s: rule %s is inconsistent", s.Name, r.Name)
+			}
+		}
+		for _, r := range s.Tensors {
+			if r.Tied != "" && tensors[r.Tied] == nil {
+				t.Errorf("%s: %s is tied to the unknown %s", s.Name, r.Name, r.Tied)
+			}
+		}
+		for _, d := range s.Drop {
+			if _, err := regexp.Compile(d.Pattern); err != nil || d.Reason == "" {
+				t.Errorf("%s: drop %q: %v", s.Name, d.Pattern, err)
+			}
+		}
+	}
+}
+
+func TestForHF(t *testing.T) {
+	for class, want := range map[string]string{"LlamaForCausalLM": "llama", "LlamaModel": "llama", "Qwen2ForCausalLM": "qwen2", "Qwen2Model": "qwen2"} {
+		if s, err := ForHF(class); err != nil || s.Name != want {
+			t.Errorf("%s: %v", class, err)
+		}
+	}
+	_, err := ForHF("LLamaForCausalLm")
+	if err == nil || !strings.Contains(err.Error(), "LlamaForCausalLM") || !strings.Contains(err.Error(), "hint:") {
+		t.Errorf("no nearest class: %v", err)
+	}
+	if _, err := ForGGUF("qwen"); err == nil || !strings.Contains(err.Error(), "qwen2") {
+		t.Errorf("no nearest architecture: %v", err)
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
+		if got := editDistance(c.a, c.b); got != c.want {
+			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
+		}
+	}
+	if got := nearest("b", []string{"xxxx", "a", "bb"}); !slices.Equal(got, []string{"a", "bb", "xxxx"}) {
+		t.Errorf("order: %v", got)
+	}
+}

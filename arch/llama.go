@@ -1,0 +1,56 @@
+package arch
+
+import "github.com/ggufkit/ggufkit/gguf"
+
+// llama is Llama 1 to 3.x and the many models saved in its form (SmolLM, TinyLlama, Yi, Vicuna ...).
+var llama = Spec{
+	Name:    "llama",
+	Classes: []string{"LlamaForCausalLM", "LLaMAForCausalLM", "LlamaModel"},
+	Prefix:  "model.",
+	Require: []Require{
+		{Config: "hidden_act", Values: []string{`"silu"`, `"swish"`}, Reason: "the feed-forward network of a llama block uses SiLU"},
+		{Config: "partial_rotary_factor", Values: []string{`1`}, Reason: "llama rotates whole heads"},
+	},
+	Keys: []Key{
+		{Name: "block_count", Type: gguf.Uint32, Config: []string{"num_hidden_layers"}},
+		{Name: "context_length", Type: gguf.Uint32, Config: []string{"max_position_embeddings"}},
+		{Name: "embedding_length", Type: gguf.Uint32, Config: []string{"hidden_size"}},
+		{Name: "feed_forward_length", Type: gguf.Uint32, Config: []string{"intermediate_size"}},
+		{Name: "attention.head_count", Type: gguf.Uint32, Config: []string{"num_attention_heads"}},
+		{Name: "attention.head_count_kv", Type: gguf.Uint32, Config: []string{"num_key_value_heads"}, Default: "=attention.head_count"},
+		{Name: "rope.scaling", Default: "rope_scaling()"},
+		{Name: "rope.freq_base", Type: gguf.Float32, Config: []string{"rope_parameters.rope_theta"}, Default: "10000"},
+		{Name: "attention.layer_norm_rms_epsilon", Type: gguf.Float32, Config: []string{"rms_norm_eps"}},
+		{Name: "attention.key_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Optional: true},
+		{Name: "attention.value_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Optional: true},
+		{Name: "general.file_type", Type: gguf.Uint32, Default: "file_type()"},
+		{Name: "vocab_size", Type: gguf.Uint32, Default: "embedding_rows()"},
+		{Name: "rope.dimension_count", Type: gguf.Uint32, Config: []string{"head_dim"}, Default: "head_dim()"},
+	},
+	Tensors: []Tensor{
+		{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},
+		{Name: "rope_freqs.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_freqs", F32: true},
+		{Name: "blk.%d.attn_norm.weight", HF: []string{"model.layers.%d.input_layernorm.weight"}, Shape: []string{"n_embd"}},
+		{Name: "blk.%d.attn_q.weight", HF: []string{"model.layers.%d.self_attn.q_proj.weight"}, Shape: []string{"n_embd", "n_head*head_k"}, Transform: "permute_q"},
+		{Name: "blk.%d.attn_k.weight", HF: []string{"model.layers.%d.self_attn.k_proj.weight"}, Shape: []string{"n_embd", "n_head_kv*head_k"}, Transform: "permute_k"},
+		{Name: "blk.%d.attn_v.weight", HF: []string{"model.layers.%d.self_attn.v_proj.weight"}, Shape: []string{"n_embd", "n_head_kv*head_v"}},
+		{Name: "blk.%d.attn_output.weight", HF: []string{"model.layers.%d.self_attn.o_proj.weight"}, Shape: []string{"n_head*head_v", "n_embd"}},
+		{Name: "blk.%d.attn_q.bias", HF: []string{"model.layers.%d.self_attn.q_proj.bias"}, Shape: []string{"n_head*head_k"}, Optional: true, Flag: "attention_bias", Transform: "permute_q"},
+		{Name: "blk.%d.attn_k.bias", HF: []string{"model.layers.%d.self_attn.k_proj.bias"}, Shape: []string{"n_head_kv*head_k"}, Optional: true, Flag: "attention_bias", Transform: "permute_k"},
+		{Name: "blk.%d.attn_v.bias", HF: []string{"model.layers.%d.self_attn.v_proj.bias"}, Shape: []string{"n_head_kv*head_v"}, Optional: true, Flag: "attention_bias"},
+		{Name: "blk.%d.attn_output.bias", HF: []string{"model.layers.%d.self_attn.o_proj.bias"}, Shape: []string{"n_embd"}, Optional: true, Flag: "attention_bias"},
+		{Name: "blk.%d.ffn_norm.weight", HF: []string{"model.layers.%d.post_attention_layernorm.weight"}, Shape: []string{"n_embd"}},
+		{Name: "blk.%d.ffn_gate.weight", HF: []string{"model.layers.%d.mlp.gate_proj.weight"}, Shape: []string{"n_embd", "n_ff"}},
+		{Name: "blk.%d.ffn_up.weight", HF: []string{"model.layers.%d.mlp.up_proj.weight"}, Shape: []string{"n_embd", "n_ff"}},
+		{Name: "blk.%d.ffn_down.weight", HF: []string{"model.layers.%d.mlp.down_proj.weight"}, Shape: []string{"n_ff", "n_embd"}},
+		{Name: "blk.%d.ffn_gate.bias", HF: []string{"model.layers.%d.mlp.gate_proj.bias"}, Shape: []string{"n_ff"}, Optional: true, Flag: "mlp_bias"},
+		{Name: "blk.%d.ffn_up.bias", HF: []string{"model.layers.%d.mlp.up_proj.bias"}, Shape: []string{"n_ff"}, Optional: true, Flag: "mlp_bias"},
+		{Name: "blk.%d.ffn_down.bias", HF: []string{"model.layers.%d.mlp.down_proj.bias"}, Shape: []string{"n_embd"}, Optional: true, Flag: "mlp_bias"},
+		{Name: "output_norm.weight", HF: []string{"model.norm.weight"}, Shape: []string{"n_embd"}},
+		{Name: "output.weight", HF: []string{"lm_head.weight"}, Shape: []string{"n_embd", "n_vocab"}, Optional: true, Tied: "token_embd.weight"},
+	},
+	Drop: []Drop{
+		{Pattern: `(.*\.)?rotary_emb\.inv_freq`, Reason: "rope frequencies follow from rope.freq_base"},
+	},
+	Block: Block{Norm: "rms", Rope: "norm", Activation: "silu", Gated: true},
+}
