@@ -1,6 +1,8 @@
 // Package sample chooses a token from logits.
 package sample
 
+import "errors"
+
 // Options of a sampler, in the order in which they act: penalty, top-k, top-p, min-p, temperature, draw.
 type Options struct {
 	Temperature   float32 // 0: the most likely token, the lowest id on a tie
@@ -21,5 +23,5 @@ func New(o Options) (*Sampler, error) { return &Sampler{}, nil }
 // Accept tells the sampler about a token of the prompt or output.
 func (s *Sampler) Accept(id int32) {}
 
-// Next chooses a token. It may reorder nothing and keeps logits as they are.
-func (s *Sampler) Next(logits []float32) int32 { return 0 }
+// Next chooses a token and leaves logits as they are. NaN among them is an error.
+func (s *Sampler) Next(logits []float32) (int32, error) { return 0, errors.New("todo") }
