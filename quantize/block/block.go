@@ -1,36 +1,69 @@
 // Package block holds the block formats: for each its layout, encoder, decoder and a reference dot product.
 // It is portable and it is the truth that every faster routine is held against.
+//
+// The bytes that the encoders write equal those of ggml's reference quantizers in a build without fused
+// multiply-add: all arithmetic is float32, each product is rounded before it is added, sums run from the first
+// element to the last.
 package block
 
 import (
-	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/half"
 )
 
-// Codec is one block format. All lengths are whole blocks.
+// Codec is one block format. All lengths are whole blocks; the functions panic if dst does not fit src.
+// They keep no state and may be called from several goroutines at once.
 type Codec struct {
 	Type gguf.Type
-	// Encode quantizes src into dst.
+	// Encode quantizes src into dst. The values must be finite.
 	Encode func(dst []byte, src []float32)
-	// EncodeWeighted does so with one importance weight per element of the row (len(w) = len(src)); nil where weights change nothing.
+	// EncodeWeighted quantizes one whole row with one importance weight per element of the row (len(w) = len(src));
+	// nil where weights change nothing. Some formats weigh by the mean square of the row, so a row must not be
+	// handed over in pieces.
 	EncodeWeighted func(dst []byte, src, w []float32)
-	// Decode widens src into dst.
+	// Decode widens src into dst. Any bytes decode to something.
 	Decode func(dst []float32, src []byte)
-	// Dot is the product of a row of this type with activations in 8 bits; nil where there is none yet.
+	// Dot is the product of a row of this type with activations in 8 bits; nil where there is none.
 	Dot func(row []byte, x *Activations) float32
 }
 
-// Activations is a vector in 8 bits with one scale per 32 elements: x[i] = Scale[i/32] * Q[i].
-// Sum[j] is Scale[j] times the sum of the 32 integers of group j (for formats with a minimum).
-type Activations struct {
-	Q     []int8
-	Scale []float32
-	Sum   []float32
+// codecs lists every format, by type number.
+var codecs = []Codec{
+	{Type: gguf.F32, Encode: encodeF32, Decode: decodeF32},
+	{Type: gguf.F16, Encode: half.EncodeF16, Decode: half.DecodeF16},
+	{Type: gguf.Q4_0, Encode: encodeQ4_0, EncodeWeighted: encodeWeightedQ4_0, Decode: decodeQ4_0},
+	{Type: gguf.Q4_1, Encode: encodeQ4_1, EncodeWeighted: encodeWeightedQ4_1, Decode: decodeQ4_1},
+	{Type: gguf.Q5_0, Encode: encodeQ5_0, EncodeWeighted: encodeWeightedQ5_0, Decode: decodeQ5_0},
+	{Type: gguf.Q5_1, Encode: encodeQ5_1, EncodeWeighted: encodeWeightedQ5_1, Decode: decodeQ5_1},
+	{Type: gguf.Q8_0, Encode: encodeQ8_0, Decode: decodeQ8_0},
+	{Type: gguf.Q4_K, Encode: encodeQ4_K, EncodeWeighted: encodeWeightedQ4_K, Decode: decodeQ4_K},
+	{Type: gguf.Q5_K, Encode: encodeQ5_K, EncodeWeighted: encodeWeightedQ5_K, Decode: decodeQ5_K},
+	{Type: gguf.Q6_K, Encode: encodeQ6_K, EncodeWeighted: encodeWeightedQ6_K, Decode: decodeQ6_K},
+	{Type: gguf.BF16, Encode: half.EncodeBF16, Decode: half.DecodeBF16},
 }
 
-// Quantize fills a from x (len(x) a multiple of 32), reusing its storage.
-func (a *Activations) Quantize(x []float32) {}
-
 // ForType finds the codec of a type; the error says which types there are.
-func ForType(t gguf.Type) (*Codec, error) { return nil, errors.New("todo") }
+func ForType(t gguf.Type) (*Codec, error) {
+	for i := range codecs {
+		if codecs[i].Type == t {
+			return &codecs[i], nil
+		}
+	}
+	var names []string
+	for _, t := range Types() {
+		names = append(names, t.String())
+	}
+	return nil, fmt.Errorf("no codec for %s; there are %s", t, strings.Join(names, ", "))
+}
+
+// Types lists the types that have a codec, by number.
+func Types() []gguf.Type {
+	types := make([]gguf.Type, len(codecs))
+	for i := range codecs {
+		types[i] = codecs[i].Type
+	}
+	return types
+}

@@ -1,0 +1,94 @@
+package block
+
+// Q6_K: 16 groups of 16 elements, x = d*scale*(q-32) with 6-bit q and signed 8-bit scale.
+//
+// Each half of 128 elements has 64 bytes of ql and 32 of qh. For j < 32 its elements j, j+32, j+64, j+96 have
+// their low four bits in ql[j] low, ql[j+32] low, ql[j] high, ql[j+32] high, and their top two in qh[j], from the lowest pair up.
+//
+//	  0  ql      128 bytes
+//	128  qh      64 bytes
+//	192  scales  16 int8
+//	208  d       float16
+const bytesQ6_K = 210
+
+func decodeQ6_K(dst []float32, src []byte) {
+	for ; len(dst) > 0; dst, src = dst[size256:], src[bytesQ6_K:] {
+		b, x := (*[bytesQ6_K]byte)(src), (*[size256]float32)(dst)
+		d := f16At(b[208:])
+		for half := range 2 {
+			ql, qh := (*[64]byte)(b[64*half:]), (*[32]byte)(b[128+32*half:])
+			scales, y := (*[8]byte)(b[192+8*half:]), (*[128]float32)(x[128*half:])
+			var ds [8]float32
+			for j, s := range scales {
+				ds[j] = d * float32(int8(s))
+			}
+			for j, h := range qh {
+				lo, hi, g := ql[j], ql[j+32], j/16
+				y[j] = ds[g] * float32(int32(lo&15|h&3<<4)-32)
+				y[j+32] = ds[g+2] * float32(int32(hi&15|h>>2&3<<4)-32)
+				y[j+64] = ds[g+4] * float32(int32(lo>>4|h>>4&3<<4)-32)
+				y[j+96] = ds[g+6] * float32(int32(hi>>4|h>>6<<4)-32)
+			}
+		}
+	}
+}
+
+func encodeQ6_K(dst []byte, src []float32) {
+	var w [16]float32
+	weights := func(x []float32, _ int) []float32 {
+		for j, v := range x {
+			w[j] = v * v
+		}
+		return w[:]
+	}
+	encodeWithQ6_K(dst, src, weights)
+}
+
+func encodeWeightedQ6_K(dst []byte, src, w []float32) {
+	encodeWithQ6_K(dst, src, func(x []float32, at int) []float32 { return w[at:][:len(x)] })
+}
+
+// encodeWithQ6_K quantizes src; weights gives those of the group x, which starts at element at.
+func encodeWithQ6_K(dst []byte, src []float32, weights func(x []float32, at int) []float32) {
+	for at := 0; at < len(src); at, dst = at+size256, dst[bytesQ6_K:] {
+		b, x := (*[bytesQ6_K]byte)(dst), (*[size256]float32)(src[at:])
+		var q [256]uint8
+		var scales [16]float32
+		for g := range scales {
+			y := x[16*g:][:16]
+			scales[g] = fitSymmetric(q[16*g:][:16], y, weights(y, at+16*g), 32)
+		}
+		top, magnitude := peak(scales[:])
+		if magnitude < negligible {
+			clear(b[:])
+			continue
+		}
+		inverse := -128 / top
+		putF16(b[208:], 1/inverse)
+		d := f16At(b[208:])
+		for g, s := range scales {
+			scale := int8(min(127, nearest(inverse*s)))
+			b[192+g] = byte(scale)
+			ds := d * float32(scale)
+			if ds == 0 {
+				continue // the integers of the search stay
+			}
+			for j, v := range x[16*g:][:16] {
+				q[16*g+j] = uint8(32 + max(-32, min(31, nearest(v/ds))))
+			}
+		}
+		packQ6_K(b, &q)
+	}
+}
+
+func packQ6_K(b *[bytesQ6_K]byte, q *[256]uint8) {
+	for half := range 2 {
+		ql, qh, h := (*[64]byte)(b[64*half:]), (*[32]byte)(b[128+32*half:]), (*[128]uint8)(q[128*half:])
+		for j := range qh {
+			a, b, c, d := h[j], h[j+32], h[j+64], h[j+96]
+			ql[j] = a&15 | c<<4
+			ql[j+32] = b&15 | d<<4
+			qh[j] = a>>4 | b>>4<<2 | c>>4<<4 | d>>4<<6
+		}
+	}
+}
