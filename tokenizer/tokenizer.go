@@ -1,11 +1,10 @@
 // Package tokenizer turns text into token ids and back.
+//
+// Two kinds of vocabulary are supported: byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece BPE by score
+// (model "llama"). Anything else is refused by name.
 package tokenizer
 
-import (
-	"errors"
-
-	"github.com/ggufkit/ggufkit/gguf"
-)
+import "fmt"
 
 // TokenType is tokenizer.ggml.token_type.
 type TokenType int32
@@ -30,7 +29,7 @@ type Vocab struct {
 	Merges []string  // BPE
 
 	BOS, EOS, EOT, EOM, UNK, SEP, PAD, CLS, Mask int32
-	// EOG is every id that ends a generation, EOS among them.
+	// EOG is every id that ends a generation, EOS among them, in rising order.
 	EOG []int32
 	// AddBOS and so on are nil where the file does not say.
 	AddBOS, AddEOS, AddSEP, AddSpacePrefix *bool
@@ -40,54 +39,191 @@ type Vocab struct {
 	Notes []string
 }
 
-// FromCheckpoint reads tokenizer.json, tokenizer.model, tokenizer_config.json, generation_config.json and the chat templates of a checkpoint folder.
-// rows is the number of rows of the embedding matrix: the vocabulary is padded to it, and ids beyond it are an error. pre overrides the recognized
-// pre-tokenizer if not "".
-func FromCheckpoint(dir string, rows int, pre string) (*Vocab, error) {
-	return nil, errors.New("todo")
-}
-
-// WriteMeta appends the tokenizer keys in llama.cpp's order.
-func (v *Vocab) WriteMeta(m *gguf.Meta) {}
-
-// VocabOf reads the tokenizer keys of a file.
-func VocabOf(m *gguf.Meta) (*Vocab, error) { return nil, errors.New("todo") }
-
 // Tokenizer encodes and decodes with a vocabulary. It is safe for concurrent use.
 type Tokenizer struct {
 	Vocab *Vocab
+
+	types   []TokenType // the vocabulary's, with the markers that are known by their text made Control
+	special *specials
+	enc     encoder
+	pre     *preTokenizer // nil for SPM
+	eog     map[int32]bool
+	addBOS  bool
+	addEOS  bool
+	prefix  bool // a space is put before text (SPM)
+}
+
+// encoder turns ordinary text, which holds no special tokens, into ids.
+type encoder interface {
+	// encode appends the ids of text to dst.
+	encode(dst []int32, text string) ([]int32, error)
+	// piece is the text of a token of type Normal or Byte.
+	piece(id int32) ([]byte, error)
 }
 
 // New prepares a vocabulary for use; it fails for a model or pre-tokenizer that is not supported, naming it.
-func New(v *Vocab) (*Tokenizer, error) { return nil, errors.New("todo") }
+func New(v *Vocab) (*Tokenizer, error) {
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	t := &Tokenizer{Vocab: v, types: v.typesByText(), eog: map[int32]bool{}}
+	for _, id := range v.eogIDs() {
+		t.eog[id] = true
+	}
+	t.special = newSpecials(v.Tokens, t.types)
+	ids := v.index()
+	switch v.Model {
+	case "gpt2":
+		pre, err := preByName(v.Pre)
+		if err != nil {
+			return nil, err
+		}
+		t.pre = pre
+		t.enc, err = newBPE(v, ids, pre)
+		if err != nil {
+			return nil, err
+		}
+		t.addBOS = pre.addBOS
+	case "llama":
+		t.enc = newSPM(v, ids, t.types)
+		t.addBOS, t.prefix = true, true
+	default:
+		return nil, fmt.Errorf("tokenizer.ggml.model: tokenizer model %q is not supported\nhint: supported are gpt2 (byte-level BPE) and llama (SentencePiece)", v.Model)
+	}
+	set := func(dst *bool, src *bool) {
+		if src != nil {
+			*dst = *src
+		}
+	}
+	set(&t.addBOS, v.AddBOS)
+	set(&t.addEOS, v.AddEOS)
+	if v.Model == "llama" {
+		set(&t.prefix, v.AddSpacePrefix)
+	}
+	return t, nil
+}
+
+// check finds lists of different lengths and ids outside the vocabulary.
+func (v *Vocab) check() error {
+	n := len(v.Tokens)
+	if n == 0 {
+		return fmt.Errorf("tokenizer.ggml.tokens: the vocabulary has no tokens")
+	}
+	if len(v.Types) != 0 && len(v.Types) != n {
+		return fmt.Errorf("tokenizer.ggml.token_type: %d types for %d tokens", len(v.Types), n)
+	}
+	if len(v.Scores) != 0 && len(v.Scores) != n {
+		return fmt.Errorf("tokenizer.ggml.scores: %d scores for %d tokens", len(v.Scores), n)
+	}
+	for _, f := range v.idFields() {
+		if *f.id < -1 || int(*f.id) >= n {
+			return fmt.Errorf("%s: id %d is not among the %d tokens", f.key, *f.id, n)
+		}
+	}
+	for _, id := range v.EOG {
+		if id < 0 || int(id) >= n {
+			return fmt.Errorf("end-of-generation id %d is not among the %d tokens", id, n)
+		}
+	}
+	return nil
+}
+
+// index maps the text of tokens to ids. When several tokens share a text, one that stands for text wins over one that does not,
+// and else the lowest id: their order in the file must not change what is encoded.
+func (v *Vocab) index() map[string]int32 {
+	ids := make(map[string]int32, len(v.Tokens))
+	for i, s := range v.Tokens {
+		if s == "" {
+			continue
+		}
+		if old, ok := ids[s]; ok && (v.typeOf(int(old)) == Normal || v.typeOf(i) != Normal) {
+			continue
+		}
+		ids[s] = int32(i)
+	}
+	return ids
+}
+
+// Duplicates lists the ids whose text another, lower id has already: they are decoded, and never encoded to unless they are the only
+// Normal token of that text.
+func (v *Vocab) Duplicates() []int32 {
+	seen := make(map[string]bool, len(v.Tokens))
+	var dup []int32
+	for i, s := range v.Tokens {
+		if seen[s] {
+			dup = append(dup, int32(i))
+		}
+		seen[s] = true
+	}
+	return dup
+}
+
+func (v *Vocab) typeOf(i int) TokenType {
+	if len(v.Types) == 0 {
+		return Normal
+	}
+	return v.Types[i]
+}
 
 // EncodeOptions: AddSpecial adds BOS and EOS as the vocabulary says; ParseSpecial reads special tokens written in the text.
 type EncodeOptions struct{ AddSpecial, ParseSpecial bool }
 
-// Encode turns text (any bytes) into ids.
+// Encode turns text (any bytes) into ids. Byte-level BPE reads every byte that is not part of a valid UTF-8 sequence as U+FFFD,
+// SentencePiece keeps it as a byte token. With AddSpecial a BOS is added even if the text starts with one (see EncodePrompt).
 func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
-	return nil, errors.New("todo")
+	out := make([]int32, 0, len(text)/3+2)
+	if o.AddSpecial && t.addBOS && t.Vocab.BOS >= 0 {
+		out = append(out, t.Vocab.BOS)
+	}
+	out, err := t.appendText(out, text, o.ParseSpecial)
+	if err != nil {
+		return nil, err
+	}
+	if o.AddSpecial && t.addEOS && t.Vocab.EOS >= 0 {
+		out = append(out, t.Vocab.EOS)
+	}
+	return out, nil
 }
 
-// Decode turns ids into text. special also writes control tokens out.
-func (t *Tokenizer) Decode(ids []int32, special bool) (string, error) {
-	return "", errors.New("todo")
+// EncodePrompt encodes a raw prompt with the specials that the vocabulary adds, but never a second BOS.
+func (t *Tokenizer) EncodePrompt(text string, parseSpecial bool) ([]int32, error) {
+	ids, err := t.Encode(text, EncodeOptions{AddSpecial: true, ParseSpecial: parseSpecial})
+	if err != nil {
+		return nil, err
+	}
+	if t.addBOS && len(ids) >= 2 && ids[0] == t.Vocab.BOS && ids[1] == ids[0] {
+		ids = ids[1:]
+	}
+	return ids, nil
 }
 
-// Piece is the bytes of one token as it appears within running text.
-func (t *Tokenizer) Piece(id int32, special bool) ([]byte, error) { return nil, errors.New("todo") }
+// EncodeChat encodes what a chat template rendered: its special tokens are read and none is added, since the template writes all that
+// the model expects.
+func (t *Tokenizer) EncodeChat(prompt string) ([]int32, error) {
+	return t.Encode(prompt, EncodeOptions{ParseSpecial: true})
+}
+
+// appendText encodes text fragment by fragment: special tokens stand for themselves, what is between them goes to the encoder.
+func (t *Tokenizer) appendText(out []int32, text string, parseSpecial bool) ([]int32, error) {
+	var err error
+	afterSpecial := true // the start of the text counts as such
+	for _, f := range t.special.split(text, parseSpecial) {
+		if f.id >= 0 {
+			out = append(out, f.id)
+			afterSpecial = true
+			continue
+		}
+		s := f.text
+		if t.prefix && afterSpecial {
+			s = " " + s
+		}
+		if out, err = t.enc.encode(out, s); err != nil {
+			return nil, err
+		}
+		afterSpecial = false
+	}
+	return out, nil
+}
 
 // IsEOG reports whether the id ends a generation.
-func (t *Tokenizer) IsEOG(id int32) bool { return false }
-
-// Stream collects the bytes of tokens and hands out whole characters only.
-type Stream struct{}
-
-// NewStream starts decoding ids one by one.
-func (t *Tokenizer) NewStream() *Stream { return &Stream{} }
-
-// Push adds a token and returns the text that is complete.
-func (s *Stream) Push(id int32) (string, error) { return "", nil }
-
-// Flush returns what is left at the end (invalid bytes as U+FFFD).
-func (s *Stream) Flush() string { return "" }
+func (t *Tokenizer) IsEOG(id int32) bool { return t.eog[id] }

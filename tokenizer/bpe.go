@@ -1,0 +1,174 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// byteRunes is GPT-2's spelling of bytes: printable Latin-1 characters stand for themselves, the other 68 bytes for U+0100 and on.
+var byteRunes = func() (runes [256]rune) {
+	next := rune(256)
+	for b := range runes {
+		switch {
+		case b >= 0x21 && b <= 0x7e, b >= 0xa1 && b <= 0xac, b >= 0xae:
+			runes[b] = rune(b)
+		default:
+			runes[b] = next
+			next++
+		}
+	}
+	return runes
+}()
+
+// runeBytes is the inverse; -1 for runes that stand for no byte.
+var runeBytes = func() (bytes [256 + 68]int16) {
+	for i := range bytes {
+		bytes[i] = -1
+	}
+	for b, r := range byteRunes {
+		bytes[r] = int16(b)
+	}
+	return bytes
+}()
+
+// bpe is byte-level byte pair encoding.
+type bpe struct {
+	v      *Vocab
+	ids    map[string]int32
+	pre    *preTokenizer
+	bytes  [256]int32           // symbol of a single byte, -1 if the vocabulary lacks it
+	merges map[uint64]mergeRule // left symbol << 32 | right symbol
+	pool   sync.Pool            // of *merger
+}
+
+type mergeRule struct{ rank, id int32 }
+
+func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
+	if len(v.Merges) == 0 {
+		return nil, fmt.Errorf("tokenizer.ggml.merges: a BPE tokenizer without merges cannot encode")
+	}
+	b := &bpe{v: v, ids: ids, pre: pre, merges: make(map[uint64]mergeRule, len(v.Merges))}
+	b.pool.New = func() any { return new(merger) }
+	// Texts that appear in merges without being tokens are numbered after the tokens.
+	extra := map[string]int32{}
+	symbolOf := func(text []byte) int32 {
+		if id, ok := ids[string(text)]; ok {
+			return id
+		}
+		id, ok := extra[string(text)]
+		if !ok {
+			id = int32(len(v.Tokens) + len(extra))
+			extra[string(text)] = id
+		}
+		return id
+	}
+	var joined []byte
+	for rank, m := range v.Merges {
+		left, right, ok := cutMerge(m)
+		if !ok {
+			return nil, fmt.Errorf("tokenizer.ggml.merges: merge %d %q is not two texts with a space between", rank, m)
+		}
+		joined = append(append(joined[:0], left...), right...)
+		l, r := symbolOf(joined[:len(left)]), symbolOf(joined[len(left):])
+		key := uint64(l)<<32 | uint64(r)
+		if _, ok := b.merges[key]; !ok {
+			b.merges[key] = mergeRule{int32(rank), symbolOf(joined)}
+		}
+	}
+	for c, r := range byteRunes {
+		b.bytes[c] = -1
+		if id, ok := ids[string(r)]; ok {
+			b.bytes[c] = id
+		} else if id, ok := extra[string(r)]; ok {
+			b.bytes[c] = id
+		}
+	}
+	return b, nil
+}
+
+// cutMerge splits "left right". The left text may itself start with a space.
+func cutMerge(m string) (left, right string, ok bool) {
+	if len(m) < 3 {
+		return "", "", false
+	}
+	i := strings.IndexByte(m[1:], ' ') + 1
+	if i < 1 || i == len(m)-1 {
+		return "", "", false
+	}
+	return m[:i], m[i+1:], true
+}
+
+func (b *bpe) join(_ string, l, r *symbol) (int32, float64, bool) {
+	m, ok := b.merges[uint64(l.id)<<32|uint64(r.id)]
+	return m.id, float64(m.rank), ok
+}
+
+func (b *bpe) encode(dst []int32, text string) ([]int32, error) {
+	m := b.pool.Get().(*merger)
+	defer b.pool.Put(m)
+	var err error
+	b.pre.split(validUTF8(text), func(word string) bool {
+		dst, err = b.encodeWord(dst, word, m)
+		return err == nil
+	})
+	return dst, err
+}
+
+func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
+	if b.pre.ignoreMerges {
+		var buf [64]byte
+		spelled := buf[:0]
+		for i := range len(word) {
+			spelled = utf8.AppendRune(spelled, byteRunes[word[i]])
+		}
+		if id, ok := b.ids[string(spelled)]; ok {
+			return append(dst, id), nil
+		}
+	}
+	m.reset()
+	for i := range len(word) {
+		m.add(i+1, b.bytes[word[i]])
+	}
+	m.merge(word, b)
+	for i := int32(0); i >= 0; i = m.symbols[i].next {
+		s := &m.symbols[i]
+		if s.id >= 0 && int(s.id) < len(b.v.Tokens) {
+			dst = append(dst, s.id)
+			continue
+		}
+		// The merges made a text that is no token (or there is no token for a byte): spell it byte by byte.
+		for _, c := range []byte(word[s.start:s.end]) {
+			id := b.bytes[c]
+			if id < 0 || int(id) >= len(b.v.Tokens) {
+				id = b.v.UNK
+			}
+			if id >= 0 {
+				dst = append(dst, id)
+			}
+		}
+	}
+	return dst, nil
+}
+
+// piece spells a token in bytes. A token that holds a character outside the byte alphabet is taken as text.
+func (b *bpe) piece(id int32) ([]byte, error) {
+	text := b.v.Tokens[id]
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		if int(r) >= len(runeBytes) || runeBytes[r] < 0 {
+			return []byte(text), nil
+		}
+		out = append(out, byte(runeBytes[r]))
+	}
+	return out, nil
+}
+
+// validUTF8 replaces every byte that is not part of a valid UTF-8 sequence by U+FFFD.
+func validUTF8(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}

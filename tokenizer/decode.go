@@ -1,0 +1,83 @@
+package tokenizer
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Piece is the bytes of one token as it appears within running text: a space that the vocabulary puts before the first word stays.
+// Control and unknown tokens have no bytes unless special is set; unused tokens have none at all.
+func (t *Tokenizer) Piece(id int32, special bool) ([]byte, error) {
+	if id < 0 || int(id) >= len(t.types) {
+		return nil, fmt.Errorf("token id %d is not in the vocabulary of %d tokens", id, len(t.types))
+	}
+	switch t.types[id] {
+	case Control, Unknown:
+		if !special {
+			return nil, nil
+		}
+		return []byte(t.Vocab.Tokens[id]), nil
+	case UserDefined:
+		return []byte(t.Vocab.Tokens[id]), nil
+	case Normal, Byte:
+		return t.enc.piece(id)
+	}
+	return nil, nil
+}
+
+// Decode turns ids into text. special also writes control tokens out. The space that the vocabulary puts before a text is taken off again.
+// The bytes are as the tokens spell them: they need not be valid UTF-8.
+func (t *Tokenizer) Decode(ids []int32, special bool) (string, error) {
+	var out []byte
+	start := t.prefix
+	for i, id := range ids {
+		p, err := t.Piece(id, special)
+		if err != nil {
+			return "", fmt.Errorf("position %d: %w", i, err)
+		}
+		if start && len(p) > 0 {
+			if p[0] == ' ' {
+				p = p[1:]
+			}
+			start = false
+		}
+		out = append(out, p...)
+	}
+	return string(out), nil
+}
+
+// Stream collects the bytes of tokens and hands out whole characters only.
+type Stream struct {
+	t    *Tokenizer
+	tail []byte // the start of a character whose rest has not come yet
+}
+
+// NewStream starts decoding ids one by one, as a continuation: no leading space is taken off. Control tokens give no text.
+func (t *Tokenizer) NewStream() *Stream { return &Stream{t: t} }
+
+// Push adds a token and returns the text that is complete. Bytes that can be no part of a character come out as U+FFFD.
+func (s *Stream) Push(id int32) (string, error) {
+	p, err := s.t.Piece(id, false)
+	if err != nil {
+		return "", err
+	}
+	s.tail = append(s.tail, p...)
+	whole := len(s.tail)
+	// An incomplete character is at most 3 bytes long.
+	for i := max(0, len(s.tail)-utf8.UTFMax+1); i < len(s.tail); i++ {
+		if !utf8.FullRune(s.tail[i:]) {
+			whole = i
+			break
+		}
+	}
+	text := validUTF8(string(s.tail[:whole]))
+	s.tail = append(s.tail[:0], s.tail[whole:]...)
+	return text, nil
+}
+
+// Flush returns what is left at the end (invalid bytes as U+FFFD).
+func (s *Stream) Flush() string {
+	text := validUTF8(string(s.tail))
+	s.tail = s.tail[:0]
+	return text
+}

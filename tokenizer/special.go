@@ -1,0 +1,155 @@
+package tokenizer
+
+import (
+	"slices"
+)
+
+// Texts of tokens that end a turn or a text whatever their type says; GGUF files name at most three of them by id.
+var eogTexts = []string{
+	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>", "<|endoftext|>", "</s>",
+	"<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
+	"<｜end▁of▁sentence｜>", "[e~[",
+	// Fill-in-the-middle: a model that starts the next file or pads has finished this one.
+	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]",
+	"<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", "<|file_sep|>",
+}
+
+// Texts of other markers that must never be split.
+var markerTexts = []string{
+	"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>",
+	"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>",
+	"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>",
+}
+
+// typesByText is the vocabulary's list of types with the well-known markers made Control: many files leave them Normal.
+func (v *Vocab) typesByText() []TokenType {
+	types := make([]TokenType, len(v.Tokens))
+	for i := range types {
+		types[i] = v.typeOf(i)
+		if slices.Contains(eogTexts, v.Tokens[i]) || slices.Contains(markerTexts, v.Tokens[i]) {
+			types[i] = Control
+		}
+	}
+	return types
+}
+
+// eogIDs is every id that ends a generation: those that the file names, and those whose text says so.
+func (v *Vocab) eogIDs() []int32 {
+	ids := slices.Clone(v.EOG)
+	for _, id := range []int32{v.EOS, v.EOT, v.EOM} {
+		if id >= 0 {
+			ids = append(ids, id)
+		}
+	}
+	for i, s := range v.Tokens {
+		if slices.Contains(eogTexts, s) {
+			ids = append(ids, int32(i))
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// specials finds special tokens in text.
+type specials struct {
+	texts []string
+	types []TokenType
+	next  map[uint64]int32 // trie: node<<8 | byte -> node; 0 is the root
+	ends  map[int32]int32  // node -> the lowest id that ends there
+}
+
+func newSpecials(texts []string, types []TokenType) *specials {
+	s := &specials{texts: texts, types: types, next: map[uint64]int32{}, ends: map[int32]int32{}}
+	nodes := int32(1)
+	for i, text := range texts {
+		if text == "" || types[i] != Control && types[i] != UserDefined && types[i] != Unknown {
+			continue
+		}
+		node := int32(0)
+		for _, b := range []byte(text) {
+			key := uint64(node)<<8 | uint64(b)
+			child, ok := s.next[key]
+			if !ok {
+				child = nodes
+				nodes++
+				s.next[key] = child
+			}
+			node = child
+		}
+		if _, ok := s.ends[node]; !ok {
+			s.ends[node] = int32(i)
+		}
+	}
+	return s
+}
+
+// fragment is a special token, or text between special tokens (id -1).
+type fragment struct {
+	text string
+	id   int32
+}
+
+type match struct{ start, end, id int32 }
+
+// split cuts text at its special tokens. Without control only user-defined tokens count, which are atomic always.
+// Longer tokens are taken first wherever they stand, equally long ones from the left.
+func (s *specials) split(text string, control bool) []fragment {
+	if text == "" {
+		return nil
+	}
+	found := s.find(text, control)
+	if len(found) == 0 {
+		return []fragment{{text, -1}}
+	}
+	slices.SortFunc(found, func(a, b match) int {
+		if d := (b.end - b.start) - (a.end - a.start); d != 0 {
+			return int(d)
+		}
+		return int(a.start - b.start)
+	})
+	taken := make([]bool, len(text))
+	kept := found[:0]
+	for _, m := range found {
+		// No match that was taken before is shorter than this one, so an overlap shows at one of its ends.
+		if taken[m.start] || taken[m.end-1] {
+			continue
+		}
+		for i := m.start; i < m.end; i++ {
+			taken[i] = true
+		}
+		kept = append(kept, m)
+	}
+	slices.SortFunc(kept, func(a, b match) int { return int(a.start - b.start) })
+	var out []fragment
+	pos := int32(0)
+	for _, m := range kept {
+		if m.start > pos {
+			out = append(out, fragment{text[pos:m.start], -1})
+		}
+		out = append(out, fragment{text[m.start:m.end], m.id})
+		pos = m.end
+	}
+	if int(pos) < len(text) {
+		out = append(out, fragment{text[pos:], -1})
+	}
+	return out
+}
+
+// find lists every occurrence of a special token, overlapping ones too.
+func (s *specials) find(text string, control bool) []match {
+	var found []match
+	for start := range len(text) {
+		node := int32(0)
+		for i := start; i < len(text); i++ {
+			child, ok := s.next[uint64(node)<<8|uint64(text[i])]
+			if !ok {
+				break
+			}
+			node = child
+			if id, ok := s.ends[node]; ok && (control || s.types[id] == UserDefined) {
+				found = append(found, match{int32(start), int32(i + 1), id})
+			}
+		}
+	}
+	return found
+}

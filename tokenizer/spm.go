@@ -1,0 +1,125 @@
+package tokenizer
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// metaspace stands for a space in SentencePiece vocabularies.
+const metaspace = "\u2581"
+
+// spm is SentencePiece's BPE: the pair of neighbours whose joined text is the token of the highest score is merged first.
+// What is no token in the end is spelled in byte tokens.
+type spm struct {
+	v      *Vocab
+	ids    map[string]int32
+	types  []TokenType
+	bytes  [256]int32 // token of a byte, -1 if there is none
+	maxLen int        // of a token, in bytes
+	pool   sync.Pool  // of *merger
+}
+
+func newSPM(v *Vocab, ids map[string]int32, types []TokenType) *spm {
+	s := &spm{v: v, ids: ids, types: types}
+	s.pool.New = func() any { return new(merger) }
+	for _, text := range v.Tokens {
+		s.maxLen = max(s.maxLen, len(text))
+	}
+	for b := range s.bytes {
+		s.bytes[b] = v.UNK
+		if id, ok := ids[fmt.Sprintf("<0x%02X>", b)]; ok {
+			s.bytes[b] = id
+		} else if id, ok := ids[string([]byte{byte(b)})]; ok {
+			s.bytes[b] = id
+		}
+	}
+	return s
+}
+
+func (s *spm) join(text string, l, r *symbol) (int32, float64, bool) {
+	if int(r.end-l.start) > s.maxLen {
+		return 0, 0, false
+	}
+	id, ok := s.ids[text[l.start:r.end]]
+	if !ok {
+		return 0, 0, false
+	}
+	if len(s.v.Scores) == 0 {
+		return id, 0, true
+	}
+	return id, -float64(s.v.Scores[id]), true
+}
+
+// sequenceLength is the length of a UTF-8 sequence by its first byte, whatever follows.
+func sequenceLength(first byte) int {
+	switch {
+	case first >= 0xf0:
+		return 4
+	case first >= 0xe0:
+		return 3
+	case first >= 0xc0:
+		return 2
+	}
+	return 1
+}
+
+func (s *spm) encode(dst []int32, text string) ([]int32, error) {
+	m := s.pool.Get().(*merger)
+	defer s.pool.Put(m)
+	text = strings.ReplaceAll(text, " ", metaspace)
+	m.reset()
+	for i := 0; i < len(text); {
+		end := min(i+sequenceLength(text[i]), len(text))
+		id, ok := s.ids[text[i:end]]
+		if !ok {
+			id = -1
+		}
+		m.add(end, id)
+		i = end
+	}
+	if len(m.symbols) == 0 {
+		return dst, nil
+	}
+	m.merge(text, s)
+	for i := int32(0); i >= 0; i = m.symbols[i].next {
+		y := &m.symbols[i]
+		if y.id >= 0 {
+			dst = append(dst, y.id)
+			continue
+		}
+		for _, c := range []byte(text[y.start:y.end]) {
+			if s.bytes[c] < 0 {
+				return nil, fmt.Errorf("the vocabulary has no token for %q, none for the byte 0x%02X and none for unknown text", text[y.start:y.end], c)
+			}
+			dst = append(dst, s.bytes[c])
+		}
+	}
+	return dst, nil
+}
+
+func (s *spm) piece(id int32) ([]byte, error) {
+	text := s.v.Tokens[id]
+	if s.types[id] == Byte {
+		b, err := byteOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("token %d: %w", id, err)
+		}
+		return []byte{b}, nil
+	}
+	return []byte(strings.ReplaceAll(text, metaspace, " ")), nil
+}
+
+// byteOf reads "<0xNN>", or a text of a single byte as old files have it.
+func byteOf(text string) (byte, error) {
+	if len(text) == 1 {
+		return text[0], nil
+	}
+	if len(text) == 6 && strings.HasPrefix(text, "<0x") && text[5] == '>' {
+		if n, err := strconv.ParseUint(text[3:5], 16, 8); err == nil {
+			return byte(n), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is typed as a byte but is not of the form <0xNN>", text)
+}
