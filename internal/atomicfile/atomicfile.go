@@ -1,20 +1,237 @@
 // Package atomicfile writes files that appear whole under their final name or not at all.
+//
+// An output is written to a temporary file beside its final name ("model.gguf.4711-0a1b2c3d.tmp") and renamed at the
+// end. The writer holds a lock on the temporary file; one without a holder was left by a killed run and is removed when
+// the same output is started again.
 package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"regexp"
 )
 
+// ErrIsInput means that an output would replace one of the files it is made from.
+var ErrIsInput = errors.New("output is one of the inputs")
+
 // File is an output in the making: a temporary file beside the final name.
-type File struct{ *os.File }
+type File struct {
+	*os.File
+	path string // final name, links resolved
+	done bool
+}
 
 // Create starts an output for path. It refuses a path that is one of the inputs, also through a link or another spelling.
-// Leftovers of killed runs for the same path are removed.
-func Create(path string, inputs ...string) (*File, error) { return nil, errors.New("todo") }
+// Leftovers of killed runs for the same path are removed. A path that is a symbolic link stays one: the file it points
+// to is replaced. The new file gets the mode of the file it replaces, else the usual one (0666 less the umask).
+func Create(path string, inputs ...string) (*File, error) {
+	final, err := resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	old, err := os.Stat(final)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		old = nil
+	case err != nil:
+		return nil, err
+	case !old.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: cannot be written: it is a %s, not a regular file", path, kind(old.Mode()))
+	}
+	for _, in := range inputs {
+		if st, err := os.Stat(in); err == nil && old != nil && os.SameFile(st, old) {
+			return nil, fmt.Errorf("%s: %w (%s)\nhint: choose another output name", path, ErrIsInput, in)
+		}
+	}
+	removeLeftovers(final)
+	f, err := createTemp(final)
+	if err != nil {
+		return nil, err
+	}
+	out := &File{File: f, path: final}
+	if old != nil {
+		if err := keepOwner(f, old); err != nil {
+			out.Abort()
+			return nil, err
+		}
+	}
+	return out, nil
+}
 
-// Commit syncs, closes and renames to the final name.
-func (f *File) Commit() error { return errors.New("todo") }
+// kind names what stands where a regular file is wanted.
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}
+
+// maxLinks bounds a chain of symbolic links, as systems do.
+const maxLinks = 40
+
+// resolve follows symbolic links at the end of path, also to a target that does not exist yet.
+func resolve(path string) (string, error) {
+	p := path
+	for range maxLinks {
+		st, err := os.Lstat(p)
+		if err != nil || st.Mode()&fs.ModeSymlink == 0 {
+			return p, nil // a missing file is fine here; other errors show up when the file is created
+		}
+		to, err := os.Readlink(p)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(p), to)
+		}
+		p = to
+	}
+	return "", fmt.Errorf("%s: more than %d symbolic links in a row", path, maxLinks)
+}
+
+// maxBase keeps temporary names under the 255 bytes that file systems allow.
+const maxBase = 200
+
+// tempPrefix is what temporary names for the final name start with: its (shortened) base and a dot.
+func tempPrefix(final string) string {
+	base := filepath.Base(final)
+	return base[:min(len(base), maxBase)] + "."
+}
+
+var tempSuffix = regexp.MustCompile(`^(\d+)-[0-9a-f]{8}\.tmp$`)
+
+// createTemp makes and locks a new temporary file.
+func createTemp(final string) (*os.File, error) {
+	const attempts = 100
+	var last error
+	for range attempts {
+		name := filepath.Join(filepath.Dir(final), fmt.Sprintf("%s%d-%08x.tmp", tempPrefix(final), os.Getpid(), rand.Uint32()))
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			last = err
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Between creation and lock another run may take the file for a leftover: then make another.
+		if TryLock(f) != ErrLocked && isAt(f, name) {
+			return f, nil
+		}
+		last = fmt.Errorf("%s: was taken away by another run", name)
+		f.Close()
+	}
+	return nil, last
+}
+
+// isAt reports whether the open file is the one that path names now.
+func isAt(f *os.File, path string) bool {
+	st, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(st, now)
+}
+
+// removeLeftovers deletes temporary files for the final name that no living process holds. Failures are ignored: a
+// leftover costs space, not correctness.
+func removeLeftovers(final string) {
+	dir, prefix := filepath.Dir(final), tempPrefix(final)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if len(name) <= len(prefix) || name[:len(prefix)] != prefix || !e.Type().IsRegular() {
+			continue
+		}
+		m := tempSuffix.FindStringSubmatch(name[len(prefix):])
+		if m != nil && abandoned(filepath.Join(dir, name), m[1]) {
+			os.Remove(filepath.Join(dir, name))
+		}
+	}
+}
+
+// abandoned reports whether the writer of a temporary file is gone. The lock decides; where the file system has no
+// locks, the process number in the name does.
+func abandoned(path, pid string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	switch err := TryLock(f); {
+	case err == nil:
+		return true
+	case errors.Is(err, ErrLocked):
+		return false
+	}
+	return !alive(pid)
+}
+
+// Path is the final name, symbolic links resolved.
+func (f *File) Path() string { return f.path }
+
+// Write writes to the temporary file. A full disk gives a *SpaceError.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.fault(err, uint64(len(p)-n))
+}
+
+// WriteAt writes to the temporary file. A full disk gives a *SpaceError.
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	n, err := f.File.WriteAt(p, off)
+	return n, f.fault(err, uint64(len(p)-n))
+}
+
+// WriteString writes to the temporary file. A full disk gives a *SpaceError.
+func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+// ReadFrom copies r to the temporary file. A full disk gives a *SpaceError.
+func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	n, err := f.File.ReadFrom(r)
+	return n, f.fault(err, 0)
+}
+
+// Commit syncs, closes and renames to the final name. After an error nothing of the output is left.
+func (f *File) Commit() error {
+	if f.done {
+		return fmt.Errorf("%s: already finished", f.path)
+	}
+	if err := f.Sync(); err != nil {
+		f.Abort()
+		return f.fault(err, 0)
+	}
+	f.done = true
+	err := f.Close()
+	if err == nil {
+		err = os.Rename(f.Name(), f.path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return f.fault(err, 0)
+	}
+	return SyncDir(filepath.Dir(f.path))
+}
 
 // Abort closes and removes the temporary file. After Commit it does nothing, so it can be deferred.
-func (f *File) Abort() {}
+func (f *File) Abort() {
+	if f.done {
+		return
+	}
+	f.done = true
+	f.Close()
+	os.Remove(f.Name())
+}

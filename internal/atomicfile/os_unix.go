@@ -1,0 +1,82 @@
+//go:build unix
+
+package atomicfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLocked means that another open file description holds the lock.
+var ErrLocked = errors.New("file is locked by another process")
+
+// TryLock takes the advisory exclusive lock of an open file until it is closed. It returns ErrLocked when another
+// holder has it, and another error where the file system has no locks.
+func TryLock(f *os.File) error {
+	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	}
+	return err
+}
+
+// Lock is TryLock, but waits for another holder.
+func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
+
+func flock(f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// alive reports whether a process with this number exists.
+func alive(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	if err != nil || n <= 0 {
+		return false
+	}
+	return !errors.Is(unix.Kill(n, 0), unix.ESRCH)
+}
+
+// keepOwner gives a new file the mode of the one it replaces, and its owner where that is allowed.
+func keepOwner(f *os.File, old fs.FileInfo) error {
+	if st, ok := old.Sys().(*syscall.Stat_t); ok && (int(st.Uid) != os.Geteuid() || int(st.Gid) != os.Getegid()) {
+		// Only root may give files away; for others the file becomes theirs, as any new file does.
+		_ = f.Chown(int(st.Uid), int(st.Gid))
+	}
+	return f.Chmod(old.Mode().Perm())
+}
+
+// SyncDir makes a rename in the folder last through a power cut. Systems that cannot sync folders are forgiven.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	return nil
+}
+
+func isFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// available is the number of bytes that this user may still write to the disk of dir.
+func available(dir string) (uint64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return uint64(st.Bavail) * uint64(st.Bsize), true
+}

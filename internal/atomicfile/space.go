@@ -1,0 +1,53 @@
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// ErrNoSpace is what every *SpaceError is.
+var ErrNoSpace = errors.New("disk full")
+
+// SpaceError says that an output does not fit on its disk.
+type SpaceError struct {
+	Path string // of the output
+	// Needed is the number of bytes that were wanted: the whole output before writing, else the rest of one write; 0 when unknown.
+	Needed uint64
+	// Available is the number of bytes that the disk has left for this user.
+	Available uint64
+}
+
+// Error names the output, the disk and both figures, and says what to do.
+func (e *SpaceError) Error() string {
+	need := ""
+	if e.Needed > 0 {
+		need = fmt.Sprintf("%d bytes needed, ", e.Needed)
+	}
+	return fmt.Sprintf("%s: %v: %s%d bytes available in %s\nhint: make room there, or write to another disk", e.Path, ErrNoSpace, need, e.Available, filepath.Dir(e.Path))
+}
+
+// Is makes errors.Is(err, ErrNoSpace) true.
+func (e *SpaceError) Is(target error) bool { return target == ErrNoSpace }
+
+// Preallocate checks, before anything is written, that the disk has room for an output of size bytes, and reserves it
+// where the file system can. The file keeps its length. Too little room is a *SpaceError.
+func (f *File) Preallocate(size uint64) error {
+	if avail, ok := available(filepath.Dir(f.path)); ok && avail < size {
+		return &SpaceError{Path: f.path, Needed: size, Available: avail}
+	}
+	if err := reserve(f.File, size); isFull(err) {
+		avail, _ := available(filepath.Dir(f.path))
+		return &SpaceError{Path: f.path, Needed: size, Available: avail}
+	}
+	return nil // no reservation is no fault: the writes will tell
+}
+
+// fault turns "no space left" into a *SpaceError.
+func (f *File) fault(err error, needed uint64) error {
+	if !isFull(err) {
+		return err
+	}
+	avail, _ := available(filepath.Dir(f.path))
+	return &SpaceError{Path: f.path, Needed: needed, Available: avail}
+}
