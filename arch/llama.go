@@ -9,7 +9,7 @@ var llama = Spec{
 	Prefix:  "model.",
 	Require: []Require{
 		{Config: "hidden_act", Values: []string{`"silu"`, `"swish"`}, Reason: "the feed-forward network of a llama block uses SiLU"},
-		{Config: "partial_rotary_factor", Values: []string{`1`}, Reason: "llama rotates whole heads"},
+		{Config: "rope_parameters.partial_rotary_factor", Values: []string{`1`}, Reason: "llama rotates whole heads"},
 	},
 	Keys: []Key{
 		{Name: "block_count", Type: gguf.Uint32, Config: []string{"num_hidden_layers"}},

@@ -10,7 +10,7 @@ var qwen2 = Spec{
 	Require: []Require{
 		{Config: "hidden_act", Values: []string{`"silu"`, `"swish"`}, Reason: "the feed-forward network of a qwen2 block uses SiLU"},
 		{Config: "use_sliding_window", Values: []string{`false`}, Reason: "qwen2 has no metadata key for a sliding window"},
-		{Config: "partial_rotary_factor", Values: []string{`1`}, Reason: "qwen2 rotates whole heads"},
+		{Config: "rope_parameters.partial_rotary_factor", Values: []string{`1`}, Reason: "qwen2 rotates whole heads"},
 	},
 	Keys: []Key{
 		{Name: "block_count", Type: gguf.Uint32, Config: []string{"num_hidden_layers"}},

@@ -1,50 +1,379 @@
 // Package convert turns a Hugging Face checkpoint into a GGUF file.
+//
+// NewPlan reads config, tokenizer and tensor headers and decides everything; Plan.Run then reads the weights once, row by row.
 package convert
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/convert/checkpoint"
 	"github.com/ggufkit/ggufkit/gguf"
-	"github.com/ggufkit/ggufkit/quantize/encode"
+	"github.com/ggufkit/ggufkit/tokenizer"
 )
 
 // Options of a conversion.
 type Options struct {
-	Type     string // "auto", "f32", "f16", "bf16", "q8_0" or any recipe of quantize/mix
-	Pre      string // overrides the recognized pre-tokenizer
-	Threads  int
-	Progress func(name string, done, total uint64) // bytes; may be nil
+	Type      string // "" or "auto", "f32", "f16", "bf16", "q8_0" or any recipe of quantize/mix, in any case
+	Pre       string // overrides the recognized pre-tokenizer
+	VocabOnly bool   // write the metadata and no tensors
+	Threads   int
+	Progress  func(name string, done, total uint64) // bytes; may be nil
 }
 
 // PlannedTensor is one tensor of the output and where it comes from.
 type PlannedTensor struct {
 	gguf.Tensor
-	Sources   []*checkpoint.Tensor
-	Transform string
-	Rule      string // why it has its type
+	Sources   []*checkpoint.Tensor // none for a computed tensor
+	Transform string               // "" or the name of the rule's transform
+	Rule      string               // why it has its type
+
+	block int  // -1 outside blocks
+	f32   bool // the architecture wants F32
 }
 
-// Plan is a whole conversion before any weight is read. It is also a tensor source.
+// Plan is a whole conversion before any weight is read. It is also a tensor source; for that, its checkpoint must stay open.
 type Plan struct {
+	Arch    string
 	Meta    *gguf.Meta
 	Tensors []PlannedTensor
-	Notes   []string
+	Notes   []string // for the user: what was left out, overruled or unusual
+
+	ckpt   *checkpoint.Checkpoint
+	params *arch.Params
+	rope   rope
 }
 
-// NewPlan reads config, tokenizer and tensor list of an open checkpoint. It fails, listing all of them, on unmapped, missing or doubled tensors.
-func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) { return nil, errors.New("todo") }
+var _ arch.TensorSource = (*Plan)(nil)
 
-// TensorReport is what happened to one tensor.
-type TensorReport struct {
-	Name  string
-	Type  gguf.Type
-	Rule  string
-	Stats encode.Stats
+// planner carries what NewPlan has found out so far.
+type planner struct {
+	ckpt  *checkpoint.Checkpoint
+	opts  Options
+	out   output
+	cfg   *config
+	spec  *arch.Spec
+	rope  rope
+	match *matching
+	rows  uint64 // of the embedding matrix
+	notes []string
 }
 
-// Run writes the planned file to path, atomically.
-func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
-	return nil, errors.New("todo")
+func (p *planner) note(notes ...string) { p.notes = append(p.notes, notes...) }
+
+// NewPlan reads config, tokenizer and tensor list of an open checkpoint. It fails, listing all of them, on unmapped, missing or doubled tensors
+// and wrong shapes. Anything else that the output could not say (an unknown class, a rope setting, a pre-tokenizer) is an error too.
+func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
+	out, err := parseOutput(o.Type)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := readConfig(ckpt.Dir)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := cfg.spec()
+	if err != nil {
+		return nil, err
+	}
+	p := &planner{ckpt: ckpt, opts: o, out: out, cfg: cfg, spec: spec, notes: slices.Clone(ckpt.Notes)}
+	if p.rope, err = cfg.rope(); err != nil {
+		return nil, err
+	}
+	if err := p.pair(); err != nil {
+		return nil, err
+	}
+	vocab, err := p.vocab()
+	if err != nil {
+		return nil, err
+	}
+	hyper, err := p.hyper()
+	if err != nil {
+		return nil, err
+	}
+	hyper.Set("general.quantization_version", gguf.New(uint32(2)))
+	vocab.WriteMeta(hyper)
+	params, err := arch.ParamsOf(spec, hyper)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", cfg.file, err)
+	}
+	tensors, err := p.tensors(params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ckpt.Dir, err)
+	}
+	meta, err := p.meta(hyper, tensors)
+	if err != nil {
+		return nil, err
+	}
+	notes, err := out.choose(meta, tensors)
+	if err != nil {
+		return nil, err
+	}
+	p.note(notes...)
+	if o.VocabOnly {
+		tensors = nil
+	}
+	return &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, Notes: p.notes, ckpt: ckpt, params: params, rope: p.rope}, nil
+}
+
+// pair matches the checkpoint's tensors with the architecture's by name and finds the embedding matrix.
+func (p *planner) pair() error {
+	blocks, err := p.blocks()
+	if err != nil {
+		return err
+	}
+	if p.match, err = match(p.spec, blocks, p.ckpt.Tensors); err != nil {
+		return err
+	}
+	notes, err := p.match.resolveTied(p.cfg, p.ckpt)
+	if err != nil {
+		return err
+	}
+	p.note(notes...)
+	embedding := p.match.target("token_embd.weight")
+	if embedding == nil || len(embedding.found) != 1 || len(embedding.found[0].Shape) != 2 {
+		// Without the embeddings there is no vocabulary, so shapes cannot be checked; say what is known.
+		_, err := p.tensors(nil)
+		if err == nil {
+			err = fmt.Errorf("no embedding matrix")
+		}
+		return fmt.Errorf("%s: %w", p.ckpt.Dir, err)
+	}
+	p.rows = embedding.found[0].Shape[0]
+	return nil
+}
+
+// blocks reads the number of blocks.
+func (p *planner) blocks() (int, error) {
+	m := gguf.NewMeta()
+	i := slices.IndexFunc(p.spec.Keys, func(k arch.Key) bool { return k.Name == "block_count" })
+	if err := p.writeKey(m, p.spec.Keys[i]); err != nil {
+		return 0, err
+	}
+	n, err := m.Uint(p.keyName("block_count"))
+	if err == nil && (n < 1 || n > arch.MaxBlocks) {
+		err = fmt.Errorf("%s: %d blocks, expected 1 to %d", p.cfg.file, n, arch.MaxBlocks)
+	}
+	return int(n), err
+}
+
+// vocab reads the tokenizer. The rows of the embedding matrix are the vocabulary's size, whatever config.json says.
+func (p *planner) vocab() (*tokenizer.Vocab, error) {
+	if p.rows > arch.MaxVocab {
+		return nil, fmt.Errorf("%s: %d embedding rows, more than %d", p.ckpt.Dir, p.rows, arch.MaxVocab)
+	}
+	stated, ok, err := p.cfg.uint("vocab_size", 64)
+	if err != nil {
+		return nil, err
+	}
+	if ok && stated != p.rows {
+		p.note(fmt.Sprintf("config.json says vocab_size %d, but the embeddings have %d rows; the rows count", stated, p.rows))
+	}
+	v, err := tokenizer.FromCheckpoint(p.ckpt.Dir, int(p.rows), p.opts.Pre)
+	if err != nil {
+		return nil, err
+	}
+	p.note(v.Notes...)
+	return v, nil
+}
+
+// meta puts the keys that name the model before the others.
+func (p *planner) meta(hyper *gguf.Meta, tensors []PlannedTensor) (*gguf.Meta, error) {
+	var weights uint64
+	for i := range tensors {
+		n, err := tensors[i].Elements()
+		if err != nil {
+			return nil, err
+		}
+		weights += n
+	}
+	m := gguf.NewMeta()
+	m.Set("general.architecture", gguf.New(p.spec.Name))
+	writeNaming(m, p.ckpt.Dir, weights)
+	for k, v := range hyper.All() {
+		m.Set(k, v)
+	}
+	return m, nil
+}
+
+// tensors lists the output's tensors in the order of the checkpoint, computed ones first, without types. Faults of all tensors are returned
+// together. Without params shapes are not known and only names are checked.
+func (p *planner) tensors(params *arch.Params) ([]PlannedTensor, error) {
+	var f faults
+	notes, flagged, err := p.match.checkFlags(p.cfg)
+	if err != nil {
+		return nil, err
+	}
+	missing, err := p.match.missing(p.cfg, flagged)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range missing {
+		if len(t.rule.HF) > 0 {
+			f.add("missing: %s for %s%s", inBlock(t.rule.HF[0], t.block), t.name, expectedShape(params, t))
+		}
+	}
+	for _, src := range p.match.unused {
+		f.add("not used: %s, %s in %s", src.Name, describe(src), src.File)
+	}
+	for _, t := range p.match.order {
+		if len(t.found) > 1 {
+			f.add("used twice: %s and %s both stand for %s", t.found[0].Name, t.found[1].Name, t.name)
+		}
+	}
+	if params == nil {
+		return nil, f.err(p.spec)
+	}
+	p.note(notes...)
+	for _, reason := range slices.Sorted(maps.Keys(p.match.dropped)) {
+		p.note(fmt.Sprintf("%d tensors of the checkpoint are left out: %s", p.match.dropped[reason], reason))
+	}
+	var planned []PlannedTensor
+	for _, t := range p.match.targets {
+		if t.rule.Transform == ropeFreqs && p.rope.kind == "llama3" {
+			planned = append(planned, p.planned(params, t, &f))
+		}
+	}
+	for _, t := range p.match.order {
+		planned = append(planned, p.planned(params, t, &f))
+	}
+	return planned, f.err(p.spec)
+}
+
+// planned is one tensor with its shape, checked against the source.
+func (p *planner) planned(params *arch.Params, t *target, f *faults) PlannedTensor {
+	out := PlannedTensor{Tensor: gguf.Tensor{Name: t.name}, Sources: t.found, Transform: t.rule.Transform, block: t.block, f32: t.rule.F32}
+	shape, err := shapeOf(params, t)
+	if err != nil {
+		f.add("%s: %v", t.name, err)
+		return out
+	}
+	out.Shape = shape
+	for _, src := range t.found {
+		if _, ok := stored[src.DType]; !ok {
+			f.add("element type: %s is %s in %s; weights are read as F32, F16, BF16 or F64", src.Name, src.DType, src.File)
+		}
+		want := slices.Clone(shape)
+		slices.Reverse(want)
+		if !slices.Equal(want, src.Shape) {
+			f.add("shape: %s is %s in %s, but %s asks for %s%s", src.Name, dims(src.Shape), src.File, p.cfg.file, dims(want), explainShape(params, t))
+		}
+	}
+	return out
+}
+
+// shapeOf evaluates the shape of a target, row length first.
+func shapeOf(params *arch.Params, t *target) ([]uint64, error) {
+	shape := make([]uint64, len(t.rule.Shape))
+	for i, expr := range t.rule.Shape {
+		n, err := params.Dim(expr, t.block)
+		if err != nil {
+			return nil, err
+		}
+		shape[i] = n
+	}
+	return shape, nil
+}
+
+// expectedShape is the shape of a missing tensor in the checkpoint's order, for a message.
+func expectedShape(params *arch.Params, t *target) string {
+	if params == nil {
+		return ""
+	}
+	shape, err := shapeOf(params, t)
+	if err != nil {
+		return ""
+	}
+	slices.Reverse(shape)
+	return ", expected with shape " + dims(shape)
+}
+
+// explainShape says where the products among a target's dimensions come from: " (n_head*head_k is 4*24)".
+func explainShape(params *arch.Params, t *target) string {
+	var parts []string
+	for _, expr := range t.rule.Shape {
+		words := strings.Split(expr, "*")
+		if len(words) < 2 {
+			continue
+		}
+		var values []string
+		for _, w := range words {
+			if n, err := params.Dim(w, t.block); err == nil {
+				values = append(values, fmt.Sprint(n))
+			}
+		}
+		parts = append(parts, fmt.Sprintf("%s is %s", expr, strings.Join(values, "*")))
+	}
+	if parts == nil {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// Size is the size of the output in bytes.
+func (p *Plan) Size() (uint64, error) {
+	_, total, err := gguf.Layout(p.Meta, p.list())
+	return total, err
+}
+
+// list is a copy of the tensors as package gguf takes them.
+func (p *Plan) list() []gguf.Tensor {
+	list := make([]gguf.Tensor, len(p.Tensors))
+	for i := range p.Tensors {
+		list[i] = p.Tensors[i].Tensor
+	}
+	return list
+}
+
+func (p *Plan) find(name string) *PlannedTensor {
+	for i := range p.Tensors {
+		if p.Tensors[i].Name == name {
+			return &p.Tensors[i]
+		}
+	}
+	return nil
+}
+
+// Tensor finds a tensor of the output by its GGUF name.
+func (p *Plan) Tensor(name string) (*gguf.Tensor, bool) {
+	if t := p.find(name); t != nil {
+		return &t.Tensor, true
+	}
+	return nil, false
+}
+
+// Names lists the tensors of the output.
+func (p *Plan) Names() []string {
+	var names []string
+	for i := range p.Tensors {
+		names = append(names, p.Tensors[i].Name)
+	}
+	return names
+}
+
+// Data converts one tensor into memory.
+func (p *Plan) Data(t *gguf.Tensor) ([]byte, error) {
+	planned := p.find(t.Name)
+	if planned == nil {
+		return nil, fmt.Errorf("the plan has no tensor %s", t.Name)
+	}
+	n, err := planned.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if n > math.MaxInt {
+		return nil, fmt.Errorf("tensor %s of %d bytes: %w", t.Name, n, gguf.ErrLimit)
+	}
+	var buf bytes.Buffer
+	buf.Grow(int(n))
+	if _, err := p.write(context.Background(), &buf, planned, Options{}, nil); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
 }

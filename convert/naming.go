@@ -1,0 +1,213 @@
+package convert
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// naming is what the name of a model says about it, by the convention of Hugging Face repositories: base name, version, size and fine-tune
+// joined by hyphens ("SmolLM2-135M-Instruct"). Empty parts are unknown.
+type naming struct {
+	name, organization, basename, finetune, version, sizeLabel string
+}
+
+// modelID is the name of a checkpoint: its folder, or the repository whose hub cache the folder is
+// (models--org--name/snapshots/revision).
+func modelID(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		abs = dir
+	}
+	parent := filepath.Dir(abs)
+	if filepath.Base(parent) == "snapshots" {
+		if repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(parent)), "models--"); ok {
+			return strings.Replace(repo, "--", "/", 1)
+		}
+	}
+	return filepath.Base(abs)
+}
+
+// partKind is what a part of a model's name stands for.
+type partKind int
+
+const (
+	unknownPart partKind = iota
+	versionPart
+	typePart
+	sizePart
+	finetunePart
+)
+
+var (
+	versionPattern  = regexp.MustCompile(`(?i)^(v|iter)?\d+([.]\d+)*$`)
+	typePattern     = regexp.MustCompile(`(?i)^(i?q\d(_\w)*|b?fp?(16|32))$`)
+	sizePattern     = regexp.MustCompile(`(?i)^((a|\d+x)?\d+([._]\d+)?[kmbt]\d?|small|mini|medium|large|x?xl)$`)
+	finetunePattern = regexp.MustCompile(`(?i)^(chat|instruct|vision|lora)$`)
+	plainSize       = regexp.MustCompile(`^\d+(\.\d+)?[KMBT]$`)
+	tailDigitSize   = regexp.MustCompile(`^(.*)([A-Za-z])(\d)$`)
+)
+
+// parseName takes a model id apart. params is the number of weights: a size far from it is rather a context length.
+func parseName(id string, params uint64) naming {
+	if strings.Contains(id, " ") {
+		return naming{name: title(id)}
+	}
+	n := naming{name: id}
+	if org, rest, ok := strings.Cut(id, "/"); ok {
+		n.organization, n.name = title(org), rest
+	}
+	parts := strings.FieldsFunc(n.name, func(r rune) bool { return r == '-' })
+	n.name = title(n.name)
+	kinds := make([]partKind, len(parts))
+	for i, part := range parts {
+		switch {
+		case versionPattern.MatchString(part):
+			kinds[i] = versionPart
+		case typePattern.MatchString(part):
+			kinds[i], parts[i] = typePart, strings.ToUpper(part)
+		case i > 0 && sizePattern.MatchString(part):
+			kinds[i], parts[i] = sizeKind(part, params)
+		case i > 0 && finetunePattern.MatchString(part):
+			kinds[i] = finetunePart
+		}
+	}
+	n.assign(parts, kinds)
+	return n
+}
+
+// sizeKind reads a part that looks like a size ("135M", "7b1", "large"). One that differs from the model's size by
+// more than seven eighths of it is a context length and so belongs to the fine-tune.
+func sizeKind(part string, params uint64) (partKind, string) {
+	part = strings.ReplaceAll(part, "_", ".")
+	if m := tailDigitSize.FindStringSubmatch(part); m != nil { // "7b1" means 7.1b
+		part = m[1] + "." + m[3] + m[2]
+	}
+	last := len(part) - 1
+	if unicode.IsDigit(rune(part[last-1])) {
+		part = part[:last] + strings.ToUpper(part[last:])
+	}
+	if !plainSize.MatchString(part) || params == 0 {
+		return sizePart, part
+	}
+	var value float64
+	if _, err := fmt.Sscan(part[:last], &value); err != nil {
+		return sizePart, part
+	}
+	value *= math.Pow(1000, float64(strings.IndexByte(" KMBT", part[last])))
+	if math.Abs(value-float64(params)) > math.Floor(7*float64(params)/8) {
+		return finetunePart, part[:last] + strings.ToLower(part[last:])
+	}
+	return sizePart, part
+}
+
+// assign joins the parts: leading words and versions make the base name, less the versions that end the whole name; unknown parts
+// after it belong to the fine-tune. Sizes in words count only if there is none in numbers.
+func (n *naming) assign(parts []string, kinds []partKind) {
+	const digits = "0123456789"
+	numeric := false
+	for i, part := range parts {
+		numeric = numeric || kinds[i] == sizePart && strings.ContainsAny(part, digits)
+	}
+	for i, part := range parts {
+		if kinds[i] == sizePart && numeric && !strings.ContainsAny(part, digits) {
+			kinds[i] = unknownPart
+		}
+	}
+	base := 0 // parts of the base name
+	for base < len(parts) && (kinds[base] == versionPart || kinds[base] == unknownPart && startsWithLetter(parts[base])) {
+		base++
+	}
+	if base == len(parts) {
+		for base > 0 && kinds[base-1] == versionPart {
+			base--
+		}
+	}
+	var size, finetune, version []string
+	for i, part := range parts[base:] {
+		switch kinds[base+i] {
+		case versionPart:
+			version = append(version, part)
+		case sizePart:
+			if !slices.Contains(size, part) {
+				size = append(size, part)
+			}
+		case finetunePart, unknownPart:
+			finetune = append(finetune, part)
+		}
+	}
+	n.sizeLabel, n.finetune, n.version = strings.Join(size, "-"), strings.Join(finetune, "-"), strings.Join(version, "-")
+	if n.sizeLabel != "" || n.finetune != "" || n.version != "" { // else a single name says too little
+		n.basename = strings.Join(parts[:base], "-")
+	}
+}
+
+func startsWithLetter(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return unicode.IsLetter(r)
+}
+
+// versionWord is a word that a title leaves as it is.
+var versionWord = regexp.MustCompile(`^(v\d+(\.\d+)*|\d.*)$`)
+
+// title writes an id as a title: hyphens become blanks and words in small letters get capitals, but for versions.
+func title(id string) string {
+	words := strings.Fields(strings.ReplaceAll(id, "-", " "))
+	for i, word := range words {
+		if word != strings.ToLower(word) || word == strings.ToUpper(word) || versionWord.MatchString(word) {
+			continue
+		}
+		inWord := false
+		words[i] = strings.Map(func(r rune) rune {
+			start := !inWord
+			inWord = unicode.IsLetter(r)
+			if start {
+				return unicode.ToTitle(r)
+			}
+			return r
+		}, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// sizeOf writes a number of weights with two digits ("1.2M", "997K").
+func sizeOf(params uint64) string {
+	value, suffix := float64(params)*1e-3, "K"
+	for _, unit := range []struct {
+		size   float64
+		suffix string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}} {
+		if float64(params) > unit.size {
+			value, suffix = float64(params)/unit.size, unit.suffix
+			break
+		}
+	}
+	whole := 0 // digits before the point
+	if rounded := math.RoundToEven(value); rounded > 0 {
+		whole = len(fmt.Sprintf("%.0f", rounded))
+	}
+	return fmt.Sprintf("%.*f%s", max(2-whole, 0), value, suffix)
+}
+
+// writeNaming appends the keys that say what the model is called. params is its number of weights.
+func writeNaming(m *gguf.Meta, dir string, params uint64) {
+	n := parseName(modelID(dir), params)
+	if n.sizeLabel == "" && params > 0 {
+		n.sizeLabel = sizeOf(params)
+	}
+	for _, kv := range []struct{ key, value string }{
+		{"general.type", "model"}, {"general.name", n.name}, {"general.version", n.version}, {"general.organization", n.organization},
+		{"general.finetune", n.finetune}, {"general.basename", n.basename}, {"general.size_label", n.sizeLabel},
+	} {
+		if kv.value != "" {
+			m.Set(kv.key, gguf.New(kv.value))
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package convert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"sync/atomic"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/ggufkit/ggufkit/quantize/encode"
+)
+
+// TensorReport is what happened to one tensor.
+type TensorReport struct {
+	Name  string
+	Type  gguf.Type
+	Rule  string
+	Stats encode.Stats // of tensors that lose precision; zero for those stored as they are
+	// Underflow counts values that became zero in F16.
+	Underflow uint64
+}
+
+// Run writes the planned file to path, atomically: after an error or a cancellation nothing is left there. Memory stays bounded by
+// encode.Stream, whatever the size of a tensor.
+func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
+	total, err := p.Size()
+	if err != nil {
+		return nil, err
+	}
+	f, err := atomicfile.Create(path, p.inputs()...)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Abort()
+	if err := f.Preallocate(total); err != nil {
+		return nil, err
+	}
+	reports, err := p.writeAll(ctx, f, o, total)
+	if err != nil {
+		return nil, err
+	}
+	return reports, f.Commit()
+}
+
+// inputs are the files that the output must not replace.
+func (p *Plan) inputs() []string {
+	names := map[string]bool{"config.json": true}
+	for _, t := range p.ckpt.Tensors {
+		names[t.File] = true
+	}
+	var paths []string
+	for name := range names {
+		paths = append(paths, filepath.Join(p.ckpt.Dir, name))
+	}
+	return paths
+}
+
+// writeAll writes the header and all tensors.
+func (p *Plan) writeAll(ctx context.Context, out io.Writer, o Options, total uint64) ([]TensorReport, error) {
+	w, err := gguf.NewWriter(out, p.Meta, p.list())
+	if err != nil {
+		return nil, err
+	}
+	var reports []TensorReport
+	var done uint64
+	for i := range p.Tensors {
+		t := &p.Tensors[i]
+		if err := w.Begin(t.Name); err != nil {
+			return nil, err
+		}
+		report, err := p.write(ctx, w, t, o, func(n int) {
+			done += uint64(n)
+			if o.Progress != nil {
+				o.Progress(t.Name, done, total)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		reports = append(reports, report)
+	}
+	return reports, w.Close()
+}
+
+// write converts one tensor.
+func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Options, progress func(int)) (TensorReport, error) {
+	report := TensorReport{Name: t.Name, Type: t.Type, Rule: t.Rule}
+	perm, read, err := p.reader(t)
+	if err != nil {
+		return report, fmt.Errorf("tensor %s: %w", t.Name, err)
+	}
+	var half halfRange
+	watched := read
+	if t.Type == gguf.F16 {
+		watched = half.watch(read)
+	}
+	job := encode.Job{Type: t.Type, RowLen: t.Shape[0], Rows: t.Rows(), Read: watched, NoStats: t.lossless(), Progress: progress}
+	report.Stats, err = encode.Stream(ctx, w, job, o.Threads)
+	report.Underflow = half.under.Load()
+	if bad := (*encode.RangeError)(nil); errors.As(err, &bad) && t.Type == gguf.F16 {
+		return report, outOfRange(t, read)
+	}
+	if bad := (*encode.NonFiniteError)(nil); errors.As(err, &bad) {
+		return report, nonFinite(t, perm, bad)
+	}
+	if err != nil {
+		return report, fmt.Errorf("tensor %s: %w", t.Name, err)
+	}
+	return report, nil
+}
+
+// reader prepares the rows of a tensor.
+func (p *Plan) reader(t *PlannedTensor) (*permutation, rowReader, error) {
+	if t.Transform == ropeFreqs {
+		return nil, valuesReader(ropeFactors(p.rope, p.params.Rope.FreqBase, int(t.Shape[0]))), nil
+	}
+	var perm *permutation
+	var err error
+	switch src := t.Sources[0]; t.Transform {
+	case "":
+	case permuteQ:
+		perm, err = newPermutation(src.Shape[0], p.params.NHead[t.block])
+	case permuteK:
+		perm, err = newPermutation(src.Shape[0], p.params.NHeadKV[t.block])
+	default:
+		err = fmt.Errorf("unknown transform %s", t.Transform)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return perm, perm.reader(p.ckpt, t.Sources[0]), nil
+}
+
+// nonFinite says where in the checkpoint a NaN or infinity stands.
+func nonFinite(t *PlannedTensor, perm *permutation, bad *encode.NonFiniteError) error {
+	row, col := bad.Index/t.Shape[0], bad.Index%t.Shape[0]
+	if len(t.Shape) < 2 {
+		col = perm.source(col)
+	} else {
+		row = perm.source(row)
+	}
+	return fmt.Errorf("tensor %s (%s): the value at row %d, column %d of the source is %g\n"+
+		"hint: the checkpoint is damaged or its training diverged; weights must be finite: %w", t.Name, sourceOf(t), row, col, bad.Value, bad)
+}
+
+// sourceOf names where a tensor comes from.
+func sourceOf(t *PlannedTensor) string {
+	if len(t.Sources) == 0 {
+		return "computed"
+	}
+	return fmt.Sprintf("%s in %s", t.Sources[0].Name, t.Sources[0].File)
+}
+
+// lossless reports whether the tensor's type holds every value of its source.
+func (t *PlannedTensor) lossless() bool {
+	return t.Type == gguf.F32 || len(t.Sources) > 0 && stored[t.Sources[0].DType] == t.Type
+}
+
+// outOfRange counts all values of a tensor that F16 cannot hold.
+func outOfRange(t *PlannedTensor, read rowReader) error {
+	var half halfRange
+	count := half.watch(read)
+	const slab = 1 << 18
+	rows, step := t.Rows(), max(1, slab/t.Shape[0])
+	buf := make([]float32, step*t.Shape[0])
+	for lo := uint64(0); lo < rows; lo += step {
+		hi := min(rows, lo+step)
+		if err := count(lo, hi, buf[:(hi-lo)*t.Shape[0]]); err != nil {
+			return fmt.Errorf("tensor %s: %w", t.Name, err)
+		}
+	}
+	return fmt.Errorf("tensor %s (%s): %d values exceed the range of F16 (overflow) and %d would become zero (underflow)\n"+
+		"hint: --type auto and bf16 keep the range", t.Name, sourceOf(t), half.over.Load(), half.under.Load())
+}
+
+// halfRange counts values that F16 cannot hold.
+type halfRange struct{ over, under atomic.Uint64 }
+
+// Values from halfMax on round to infinity in F16, those up to halfMin to zero (both halfway to the next number, ties to even).
+const (
+	halfMax = 65520
+	halfMin = 1.0 / (1 << 25)
+)
+
+// watch counts while rows are read.
+func (h *halfRange) watch(read rowReader) rowReader {
+	return func(lo, hi uint64, dst []float32) error {
+		if err := read(lo, hi, dst); err != nil {
+			return err
+		}
+		var over, under uint64
+		for _, v := range dst {
+			switch a := max(v, -v); {
+			case a >= halfMax && a <= math.MaxFloat32:
+				over++
+			case a <= halfMin && a != 0:
+				under++
+			}
+		}
+		h.over.Add(over)
+		h.under.Add(under)
+		return nil
+	}
+}
