@@ -14,7 +14,8 @@ import (
 
 // Sentinel errors; errors returned by this package wrap one of them and name file, tensor and offset.
 var (
-	ErrFormat    = errors.New("not a valid safetensors file")
+	ErrFormat    = errors.New("malformed")
+	ErrForeign   = errors.New("not a safetensors file")
 	ErrTruncated = errors.New("file ends too early")
 	ErrDType     = errors.New("unsupported element type")
 	ErrMissing   = errors.New("checkpoint is not complete")
@@ -123,7 +124,7 @@ func openFile(dir, name string) (*file, error) {
 	f := &file{name: name, m: m}
 	if err := f.view(); err != nil {
 		if kind := identify(m.Bytes()); kind != "" {
-			err = fmt.Errorf("%w: %s", ErrFormat, kind)
+			err = fmt.Errorf("%w: %s", ErrForeign, kind)
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.Close())
 	}

@@ -82,15 +82,14 @@ func (s *scanner) errorf(format string, args ...any) error {
 
 // syntax turns an error of the JSON decoder into an ErrFormat with the offset in the file.
 func syntax(err error, base uint64) error {
-	var se *jsontext.SyntacticError
-	if errors.As(err, &se) {
-		where := ""
-		if se.JSONPointer != "" {
-			where = " in " + strconv.Quote(se.JSONPointer.LastToken())
-		}
-		return fmt.Errorf("%w: bad JSON%s: %w (byte %d)", ErrFormat, where, se.Err, base+uint64(se.ByteOffset))
+	se, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case !ok || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the JSON text ends too early", ErrFormat)
+	case se.JSONPointer != "":
+		return fmt.Errorf("%w: bad JSON in %q: %w (byte %d)", ErrFormat, se.JSONPointer.LastToken(), se.Err, base+uint64(se.ByteOffset))
 	}
-	return fmt.Errorf("%w: JSON ends too early", ErrFormat)
+	return fmt.Errorf("%w: bad JSON: %w (byte %d)", ErrFormat, se.Err, base+uint64(se.ByteOffset))
 }
 
 // token reads the next token, which must be of one kind.

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxIndex is the largest index that is read, in bytes. Those of models with 100,000 tensors have about 10 MB.
@@ -68,12 +68,11 @@ func readIndex(path string) (map[string]string, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(b, &index); err != nil {
-		var se *json.SemanticError
-		switch kind := identify(b); {
-		case kind != "" && b[0] != '{':
-			return nil, fmt.Errorf("%s: not an index: %s", path, kind)
-		case errors.As(err, &se):
-			return nil, fmt.Errorf("%s: %w: %s must be an object of strings (byte %d)", path, ErrFormat, jsontext.Pointer(se.JSONPointer), se.ByteOffset)
+		if kind := identify(b); kind != "" && !bytes.HasPrefix(b, []byte("{")) {
+			return nil, fmt.Errorf("%s: %w and no index: %s", path, ErrForeign, kind)
+		}
+		if se, ok := errors.AsType[*json.SemanticError](err); ok {
+			return nil, fmt.Errorf("%s: %w: %q is not an object of strings (byte %d)", path, ErrFormat, se.JSONPointer, se.ByteOffset)
 		}
 		return nil, fmt.Errorf("%s: %w", path, syntax(err, 0))
 	}

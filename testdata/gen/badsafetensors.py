@@ -57,12 +57,12 @@ def case(name, expect, data, comment=""):
 def length_cases():
     case("length-none", "the file is empty", b"", "an empty file")
     case("length-cut", "5 bytes cannot hold a header", b"\x10\0\0\0\0", "cut inside the length")
-    case("length-zero", "JSON ends too early", st(b"", b"abcd"), "a header of no bytes")
+    case("length-zero", "the JSON text ends too early", st(b"", b"abcd"), "a header of no bytes")
     case("length-2-63", "exceeds the limit", st("{}", length=1 << 63))
     case("length-max", "exceeds the limit", st("{}", length=(1 << 64) - 1), "adding 8 overflows")
     case("length-100000001", "exceeds the limit", st("{}", length=100_000_001), "one byte over the limit of the format")
     case("length-past-end", "98 of them are missing", st("{}", length=100), "the header is cut")
-    case("length-short", "bad JSON", st("{}    ", length=1), "the header ends inside the object")
+    case("length-short", "the JSON text ends too early", st("{}    ", length=1), "the header ends inside the object")
 
 
 def json_cases():
