@@ -34,14 +34,14 @@ type Codec struct {
 var codecs = []Codec{
 	{Type: gguf.F32, Encode: encodeF32, Decode: decodeF32},
 	{Type: gguf.F16, Encode: half.EncodeF16, Decode: half.DecodeF16},
-	{Type: gguf.Q4_0, Encode: encodeQ4_0, EncodeWeighted: encodeWeightedQ4_0, Decode: decodeQ4_0},
-	{Type: gguf.Q4_1, Encode: encodeQ4_1, EncodeWeighted: encodeWeightedQ4_1, Decode: decodeQ4_1},
-	{Type: gguf.Q5_0, Encode: encodeQ5_0, EncodeWeighted: encodeWeightedQ5_0, Decode: decodeQ5_0},
-	{Type: gguf.Q5_1, Encode: encodeQ5_1, EncodeWeighted: encodeWeightedQ5_1, Decode: decodeQ5_1},
-	{Type: gguf.Q8_0, Encode: encodeQ8_0, Decode: decodeQ8_0},
-	{Type: gguf.Q4_K, Encode: encodeQ4_K, EncodeWeighted: encodeWeightedQ4_K, Decode: decodeQ4_K},
-	{Type: gguf.Q5_K, Encode: encodeQ5_K, EncodeWeighted: encodeWeightedQ5_K, Decode: decodeQ5_K},
-	{Type: gguf.Q6_K, Encode: encodeQ6_K, EncodeWeighted: encodeWeightedQ6_K, Decode: decodeQ6_K},
+	{Type: gguf.Q4_0, Encode: encodeQ4_0, EncodeWeighted: encodeWeightedQ4_0, Decode: decodeQ4_0, Dot: dotQ4_0},
+	{Type: gguf.Q4_1, Encode: encodeQ4_1, EncodeWeighted: encodeWeightedQ4_1, Decode: decodeQ4_1, Dot: dotQ4_1},
+	{Type: gguf.Q5_0, Encode: encodeQ5_0, EncodeWeighted: encodeWeightedQ5_0, Decode: decodeQ5_0, Dot: dotQ5_0},
+	{Type: gguf.Q5_1, Encode: encodeQ5_1, EncodeWeighted: encodeWeightedQ5_1, Decode: decodeQ5_1, Dot: dotQ5_1},
+	{Type: gguf.Q8_0, Encode: encodeQ8_0, Decode: decodeQ8_0, Dot: dotQ8_0},
+	{Type: gguf.Q4_K, Encode: encodeQ4_K, EncodeWeighted: encodeWeightedQ4_K, Decode: decodeQ4_K, Dot: dotQ4_K},
+	{Type: gguf.Q5_K, Encode: encodeQ5_K, EncodeWeighted: encodeWeightedQ5_K, Decode: decodeQ5_K, Dot: dotQ5_K},
+	{Type: gguf.Q6_K, Encode: encodeQ6_K, EncodeWeighted: encodeWeightedQ6_K, Decode: decodeQ6_K, Dot: dotQ6_K},
 	{Type: gguf.BF16, Encode: half.EncodeBF16, Decode: half.DecodeBF16},
 }
 

@@ -33,3 +33,13 @@ func encodeWeightedQ4_0(dst []byte, src, w []float32) {
 		packNibbles((*[16]byte)(b[2:]), &q)
 	}
 }
+
+func dotQ4_0(row []byte, a *Activations) float32 {
+	var sum float32
+	for g := range a.Scale {
+		b, q := (*[bytesQ4_0]byte)(row[bytesQ4_0*g:]), (*[4][2]uint64)(a.lanes[4*g:])
+		n := dotNibbles(word(b[2:]), &q[0], &q[2]) + dotNibbles(word(b[10:]), &q[1], &q[3]) - 8*a.sum32(g)
+		sum += float32(float32(f16At(b[0:])*a.Scale[g]) * float32(n))
+	}
+	return sum
+}

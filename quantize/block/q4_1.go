@@ -38,3 +38,13 @@ func encodeWeightedQ4_1(dst []byte, src, w []float32) {
 		packNibbles((*[16]byte)(b[4:]), &q)
 	}
 }
+
+func dotQ4_1(row []byte, a *Activations) float32 {
+	var sum float32
+	for g := range a.Scale {
+		b, q := (*[bytesQ4_1]byte)(row[bytesQ4_1*g:]), (*[4][2]uint64)(a.lanes[4*g:])
+		n := dotNibbles(word(b[4:]), &q[0], &q[2]) + dotNibbles(word(b[12:]), &q[1], &q[3])
+		sum += float32(float32(f16At(b[0:])*a.Scale[g])*float32(n)) + float32(f16At(b[2:])*a.Sum[g])
+	}
+	return sum
+}

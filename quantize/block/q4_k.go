@@ -56,3 +56,31 @@ func packQ4_K(b *[bytesQ4_K]byte, a *affineBlock) {
 		}
 	}
 }
+
+func dotQ4_K(row []byte, a *Activations) float32 {
+	var sum float32
+	for i := 0; 8*i < len(a.Scale); i++ {
+		b := (*[bytesQ4_K]byte)(row[bytesQ4_K*i:])
+		as, am, lanes := (*[8]float32)(a.Scale[8*i:]), (*[8]float32)(a.Sum[8*i:]), (*[32][2]uint64)(a.lanes[32*i:])
+		scale, minimum := unpackScales6((*scales6)(b[4:]))
+		var s, m float32
+		for p := range 4 {
+			qs, q := (*[32]byte)(b[16+32*p:]), (*[8][2]uint64)(lanes[8*p:])
+			n0, n1 := dotNibblePairs(qs, q)
+			s += float32(as[2*p]*float32(n0*int32(scale[2*p]))) + float32(as[2*p+1]*float32(n1*int32(scale[2*p+1])))
+			m += float32(am[2*p]*float32(minimum[2*p])) + float32(am[2*p+1]*float32(minimum[2*p+1]))
+		}
+		sum += float32(f16At(b[0:])*s) - float32(f16At(b[2:])*m)
+	}
+	return sum
+}
+
+// dotNibblePairs multiplies the low halves of 32 bytes with the first 32 activations and the high halves with the others.
+func dotNibblePairs(qs *[32]byte, q *[8][2]uint64) (low, high int32) {
+	for r := range 4 {
+		w, l, h := word(qs[8*r:]), &q[r], &q[r+4]
+		low += digit((w&nibbleLanes)*l[0] + (w>>8&nibbleLanes)*l[1])
+		high += digit((w>>4&nibbleLanes)*h[0] + (w>>12&nibbleLanes)*h[1])
+	}
+	return low, high
+}

@@ -37,3 +37,20 @@ func encodeWeightedQ5_0(dst []byte, src, w []float32) {
 		binary.LittleEndian.PutUint32(b[2:], packFiveBits((*[16]byte)(b[6:]), &q))
 	}
 }
+
+func dotQ5_0(row []byte, a *Activations) float32 {
+	var sum float32
+	for g := range a.Scale {
+		b, q := (*[bytesQ5_0]byte)(row[bytesQ5_0*g:]), (*[4][2]uint64)(a.lanes[4*g:])
+		n := dotFiveBits((*[4]byte)(b[2:]), (*[16]byte)(b[6:]), q) - 16*a.sum32(g)
+		sum += float32(float32(f16At(b[0:])*a.Scale[g]) * float32(n))
+	}
+	return sum
+}
+
+// dotFiveBits adds up the products of the 32 unsigned integers of a block of Q5_0 or Q5_1 with a group of activations.
+func dotFiveBits(qh *[4]byte, qs *[16]byte, q *[4][2]uint64) int32 {
+	w0, w1 := word(qs[0:]), word(qs[8:])
+	return dot5(w0&nibbleBytes|spreadBits(qh[0]), &q[0]) + dot5(w1&nibbleBytes|spreadBits(qh[1]), &q[1]) +
+		dot5(w0>>4&nibbleBytes|spreadBits(qh[2]), &q[2]) + dot5(w1>>4&nibbleBytes|spreadBits(qh[3]), &q[3])
+}

@@ -42,3 +42,13 @@ func encodeWeightedQ5_1(dst []byte, src, w []float32) {
 		binary.LittleEndian.PutUint32(b[4:], packFiveBits((*[16]byte)(b[8:]), &q))
 	}
 }
+
+func dotQ5_1(row []byte, a *Activations) float32 {
+	var sum float32
+	for g := range a.Scale {
+		b, q := (*[bytesQ5_1]byte)(row[bytesQ5_1*g:]), (*[4][2]uint64)(a.lanes[4*g:])
+		n := dotFiveBits((*[4]byte)(b[4:]), (*[16]byte)(b[8:]), q)
+		sum += float32(float32(f16At(b[0:])*a.Scale[g])*float32(n)) + float32(f16At(b[2:])*a.Sum[g])
+	}
+	return sum
+}

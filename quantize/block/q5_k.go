@@ -63,3 +63,27 @@ func packQ5_K(b *[bytesQ5_K]byte, a *affineBlock) {
 		}
 	}
 }
+
+func dotQ5_K(row []byte, a *Activations) float32 {
+	var sum float32
+	for i := 0; 8*i < len(a.Scale); i++ {
+		b := (*[bytesQ5_K]byte)(row[bytesQ5_K*i:])
+		as, am, lanes := (*[8]float32)(a.Scale[8*i:]), (*[8]float32)(a.Sum[8*i:]), (*[32][2]uint64)(a.lanes[32*i:])
+		scale, minimum := unpackScales6((*scales6)(b[4:]))
+		qh := (*[32]byte)(b[16:])
+		var s, m float32
+		for p := range 4 {
+			qs, q := (*[32]byte)(b[48+32*p:]), (*[8][2]uint64)(lanes[8*p:])
+			var n0, n1 int32
+			for r := range 4 {
+				w, h := word(qs[8*r:]), word(qh[8*r:])>>(2*p)
+				n0 += dot5(w&nibbleBytes|h&0x0101010101010101<<4, &q[r])
+				n1 += dot5(w>>4&nibbleBytes|h&0x0202020202020202<<3, &q[r+4])
+			}
+			s += float32(as[2*p]*float32(n0*int32(scale[2*p]))) + float32(as[2*p+1]*float32(n1*int32(scale[2*p+1])))
+			m += float32(am[2*p]*float32(minimum[2*p])) + float32(am[2*p+1]*float32(minimum[2*p+1]))
+		}
+		sum += float32(f16At(b[0:])*s) - float32(f16At(b[2:])*m)
+	}
+	return sum
+}

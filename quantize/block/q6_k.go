@@ -92,3 +92,31 @@ func packQ6_K(b *[bytesQ6_K]byte, q *[256]uint8) {
 		}
 	}
 }
+
+func dotQ6_K(row []byte, a *Activations) float32 {
+	var sum float32
+	for i := 0; 8*i < len(a.Scale); i++ {
+		b := (*[bytesQ6_K]byte)(row[bytesQ6_K*i:])
+		as, a16, lanes := (*[8]float32)(a.Scale[8*i:]), (*[16]int32)(a.Sum16[16*i:]), (*[32][2]uint64)(a.lanes[32*i:])
+		var n [16]int32 // sums of the unsigned integers times the activations, by group
+		for half := range 2 {
+			ql, qh, q := (*[64]byte)(b[64*half:]), (*[32]byte)(b[128+32*half:]), (*[16][2]uint64)(lanes[16*half:])
+			m := (*[8]int32)(n[8*half:])
+			for r := range 4 {
+				const pairs = 0x0303030303030303
+				lo, hi, h := word(ql[8*r:]), word(ql[8*r+32:]), word(qh[8*r:])
+				m[r/2] += dot6(lo&nibbleBytes|h&pairs<<4, &q[r])
+				m[r/2+2] += dot6(hi&nibbleBytes|h>>2&pairs<<4, &q[r+4])
+				m[r/2+4] += dot6(lo>>4&nibbleBytes|h>>4&pairs<<4, &q[r+8])
+				m[r/2+6] += dot6(hi>>4&nibbleBytes|h>>6&pairs<<4, &q[r+12])
+			}
+		}
+		var s float32
+		for g, scale := range as {
+			k0, k1 := int32(int8(b[192+2*g])), int32(int8(b[193+2*g]))
+			s += float32(scale * float32(k0*(n[2*g]-32*a16[2*g])+k1*(n[2*g+1]-32*a16[2*g+1])))
+		}
+		sum += float32(f16At(b[208:]) * s)
+	}
+	return sum
+}

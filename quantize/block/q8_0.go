@@ -33,3 +33,15 @@ func encodeQ8_0(dst []byte, src []float32) {
 		}
 	}
 }
+
+func dotQ8_0(row []byte, a *Activations) float32 {
+	const signs = 0x8080808080808080 // flipped, they turn a signed byte into an unsigned one that is greater by 128
+	var sum float32
+	for g := range a.Scale {
+		b, q := (*[bytesQ8_0]byte)(row[bytesQ8_0*g:]), (*[4][2]uint64)(a.lanes[4*g:])
+		n := dot8(word(b[2:])^signs, &q[0]) + dot8(word(b[10:])^signs, &q[1]) +
+			dot8(word(b[18:])^signs, &q[2]) + dot8(word(b[26:])^signs, &q[3]) - 128*a.sum32(g)
+		sum += float32(float32(f16At(b[0:])*a.Scale[g]) * float32(n))
+	}
+	return sum
+}
