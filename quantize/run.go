@@ -1,16 +1,30 @@
 package quantize
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/ggufkit/ggufkit/quantize/encode"
 )
+
+// copyBytes is the size of the pieces in which tensors are copied, and of the output buffer.
+const copyBytes = 1 << 20
 
 // RunOptions say how to carry out a plan.
 type RunOptions struct {
 	Threads int // par.Threads() if below 1
-	// MaxRMSE, if above 0, is the largest relative RMSE (rmse over the rms of the source) that any tensor may have.
-	MaxRMSE float64
-	// Progress, if set, is called after every few megabytes, from one goroutine.
+	// MaxRelRMSE, if above 0, is the largest rel_rmse (rmse over the root mean square of the source) that any tensor may have.
+	// It is relative since one limit then suits all tensors, whatever their scale.
+	MaxRelRMSE float64
+	// Progress, if set, is called after every piece of about a megabyte, from the goroutine that called Run.
 	Progress func(Progress)
 }
 
@@ -20,7 +34,220 @@ type Progress struct {
 	Done, Total uint64 // bytes of the result's tensors
 }
 
-// Run carries out the plan and writes the result to path. See run.go.
+// LimitError lists the tensors that exceed RunOptions.MaxRelRMSE.
+type LimitError struct {
+	Limit   float64
+	Tensors []TensorReport
+}
+
+// Error names the tensors, worst first if there are many.
+func (e *LimitError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d tensors have a relative rmse above %g:", len(e.Tensors), e.Limit)
+	for _, t := range e.Tensors {
+		fmt.Fprintf(&b, "\n  %s: %.6g (%s)", t.Name, t.RelRMSE, t.To)
+	}
+	b.WriteString("\nhint: give these tensors a larger type with --tensor-type, or choose a larger recipe")
+	return b.String()
+}
+
+// ValueError reports NaN or infinite weights.
+type ValueError struct {
+	Tensor   string
+	Row, Col uint64 // of the first
+	Value    float32
+	Count    uint64 // in the tensor
+}
+
+// Error names the tensor and the place of the first value.
+func (e *ValueError) Error() string {
+	return fmt.Sprintf("tensor %s: row %d, column %d is %v (%d values of this tensor are NaN or infinite)\n"+
+		"hint: the weights are damaged: get a sound copy of the source", e.Tensor, e.Row, e.Col, e.Value, e.Count)
+}
+
+// Run carries out the plan and writes the result to path, which appears whole or, after any error, not at all. The
+// bytes and the report are the same for any number of threads.
+//
+// Memory stays below 4 MiB for each thread and 12 MiB besides, whatever the size of the tensors, unless a single
+// row has more than 2^18 elements.
+//
+// Errors: *ValueError for NaN and infinities in the source, *LimitError (then with the report) for MaxRelRMSE,
+// atomicfile.ErrNoSpace for a full disk, the cause of ctx when it is done.
 func (p *Plan) Run(ctx context.Context, path string, o RunOptions) (*Report, error) {
-	return nil, errors.New("todo")
+	src, err := openSource(p.source)
+	if err != nil {
+		return nil, err
+	}
+	defer src.Close()
+	out, err := atomicfile.Create(path, p.source.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Abort()
+	if err := out.Preallocate(p.Size); err != nil {
+		return nil, err
+	}
+	stats, err := p.write(ctx, out, src, o)
+	if err != nil {
+		return nil, err
+	}
+	report := p.report(stats)
+	if err := report.check(o.MaxRelRMSE); err != nil {
+		return report, err
+	}
+	if err := out.Commit(); err != nil {
+		return nil, err
+	}
+	return report, nil
+}
+
+// check holds every tensor against the limit.
+func (r *Report) check(limit float64) error {
+	if limit <= 0 {
+		return nil
+	}
+	e := &LimitError{Limit: limit}
+	for _, t := range r.Tensors {
+		if t.RelRMSE > limit {
+			e.Tensors = append(e.Tensors, t)
+		}
+	}
+	if len(e.Tensors) == 0 {
+		return nil
+	}
+	return e
+}
+
+// openSource opens the file for reading in pieces. The mapping is not used: its pages would count as memory of this process,
+// and a file that shrinks meanwhile is an error here, not a fault.
+func openSource(f *gguf.File) (*os.File, error) {
+	src, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := src.Stat()
+	if err == nil && uint64(st.Size()) != f.Size {
+		err = fmt.Errorf("%s: the file has changed: it has %d bytes and had %d", f.Path, st.Size(), f.Size)
+	}
+	if err != nil {
+		src.Close()
+		return nil, err
+	}
+	return src, nil
+}
+
+// write writes the whole result to w and returns the error sums of each tensor.
+func (p *Plan) write(ctx context.Context, w io.Writer, src io.ReaderAt, o RunOptions) ([]encode.Stats, error) {
+	buffered := bufio.NewWriterSize(w, copyBytes)
+	out, err := gguf.NewWriter(buffered, p.Meta, p.outputTensors())
+	if err != nil {
+		return nil, err
+	}
+	progress := Progress{}
+	for i := range p.Tensors {
+		progress.Total += p.Tensors[i].Bytes
+	}
+	stats := make([]encode.Stats, len(p.Tensors))
+	for i := range p.Tensors {
+		t := &p.Tensors[i]
+		progress.Tensor = t.Name
+		step := func(n int) {
+			progress.Done += uint64(n)
+			if o.Progress != nil {
+				o.Progress(progress)
+			}
+		}
+		if err := out.Begin(t.Name); err != nil {
+			return nil, err
+		}
+		at := p.source.DataOffset + p.source.Tensors[i].Offset
+		data := io.NewSectionReader(src, int64(at), int64(t.SourceBytes))
+		if t.Copied() && !float(t.From) {
+			stats[i].N = t.Elements
+			err = copyTensor(ctx, out, data, step)
+		} else {
+			stats[i], err = convert(ctx, out, data, t, o.Threads, step)
+		}
+		if err != nil {
+			return nil, p.explain(err, t, data)
+		}
+	}
+	if err := out.Close(); err != nil {
+		return nil, err
+	}
+	return stats, buffered.Flush()
+}
+
+// float reports the types whose every element is checked even if nothing changes.
+func float(t gguf.Type) bool { return t == gguf.F32 || t == gguf.F16 || t == gguf.BF16 }
+
+// copyTensor copies bytes as they are.
+func copyTensor(ctx context.Context, w io.Writer, data io.Reader, step func(n int)) error {
+	buf := make([]byte, copyBytes)
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := io.ReadFull(data, buf)
+		if _, err := w.Write(buf[:n]); err != nil {
+			return err
+		}
+		step(n)
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil // a file that has become too short is noticed by the writer: the tensor is incomplete
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// convert decodes, encodes and writes one tensor.
+func convert(ctx context.Context, w io.Writer, data io.ReaderAt, t *TensorPlan, threads int, step func(n int)) (encode.Stats, error) {
+	read, err := rowReader(data, t)
+	if err != nil {
+		return encode.Stats{}, err
+	}
+	return encode.Stream(ctx, w, encode.Job{
+		Type:     t.To,
+		RowLen:   t.Shape[0],
+		Rows:     t.Elements / max(1, t.Shape[0]),
+		Read:     read,
+		Progress: step,
+	}, threads)
+}
+
+// rowReader reads and decodes rows of a stored tensor.
+func rowReader(data io.ReaderAt, t *TensorPlan) (func(lo, hi uint64, dst []float32) error, error) {
+	rowBytes, err := t.From.RowBytes(t.Shape[0])
+	if err != nil {
+		return nil, err
+	}
+	var buffers sync.Pool
+	return func(lo, hi uint64, dst []float32) error {
+		buf, _ := buffers.Get().(*[]byte)
+		if n := (hi - lo) * rowBytes; buf == nil || uint64(cap(*buf)) < n {
+			buf = new(make([]byte, n))
+		}
+		defer buffers.Put(buf)
+		part := (*buf)[:(hi-lo)*rowBytes]
+		if n, err := data.ReadAt(part, int64(lo*rowBytes)); n < len(part) {
+			return fmt.Errorf("reading the source: %w", err)
+		}
+		return encode.Decode(t.From, dst, part)
+	}, nil
+}
+
+// explain gives an error the tensor's name, and a bad value its row and column.
+func (p *Plan) explain(err error, t *TensorPlan, data io.ReaderAt) error {
+	bad := (*encode.NonFiniteError)(nil)
+	if !errors.As(err, &bad) {
+		return fmt.Errorf("tensor %s: %w", t.Name, err)
+	}
+	n := t.Shape[0]
+	e := &ValueError{Tensor: t.Name, Row: bad.Index / n, Col: bad.Index % n, Value: bad.Value, Count: 1}
+	if read, err := rowReader(data, t); err == nil {
+		e.Count = encode.CountNonFinite(read, n, t.Elements/n)
+	}
+	return e
 }

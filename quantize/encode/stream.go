@@ -41,8 +41,8 @@ type Job struct {
 // measuring the error may take 4 more. A slab has 2^18 elements, or one row if that is longer: about 3 MiB per thread,
 // whatever the size of the tensor.
 //
-// A NaN or infinity in the source gives a *NonFiniteError whose Index counts from the start of the tensor; it is the
-// first one in the tensor. Errors of Read and of w are returned as they are, and ctx's cause when it is done.
+// A NaN or infinity in the source gives a *NonFiniteError, a value beyond the range of the type a *RangeError, with an Index
+// that counts from the start of the tensor; it is the first one in the tensor. Errors of Read and of w are returned as they are, and ctx's cause when it is done.
 // After an error, w has received a part of the tensor.
 func Stream(ctx context.Context, w io.Writer, job Job, threads int) (Stats, error) {
 	p, err := newPipeline(job, threads)
@@ -188,11 +188,44 @@ func (p *pipeline) encode(s *slab) {
 		src := s.src[(row-lo)*p.job.RowLen : (end-lo)*p.job.RowLen]
 		dst := s.dst[(row-lo)*p.rowBytes : (end-lo)*p.rowBytes]
 		if s.err = Rows(p.job.Type, dst, src, int(p.job.RowLen), weights, stats); s.err != nil {
-			if bad := (*NonFiniteError)(nil); errors.As(s.err, &bad) {
-				s.err = &NonFiniteError{Index: row*p.job.RowLen + bad.Index, Value: bad.Value}
-			}
+			s.err = shift(s.err, row*p.job.RowLen)
 			return
 		}
 		row = end
 	}
+}
+
+// shift makes the element that an error of Rows names count from the start of the tensor.
+func shift(err error, first uint64) error {
+	if bad := (*NonFiniteError)(nil); errors.As(err, &bad) {
+		bad.Index += first
+	}
+	if bad := (*RangeError)(nil); errors.As(err, &bad) {
+		bad.Index += first
+	}
+	return err
+}
+
+// CountNonFinite counts the NaN and infinite values of a tensor, for a message: Stream stops at the first. It reads
+// up to where read fails.
+func CountNonFinite(read func(lo, hi uint64, dst []float32) error, rowLen, rows uint64) uint64 {
+	if rowLen == 0 || rowLen > maxRow {
+		return 0
+	}
+	step := max(1, slabElements/rowLen)
+	buf := make([]float32, min(step, rows)*rowLen)
+	count := uint64(0)
+	for lo := uint64(0); lo < rows; lo += step {
+		hi := min(lo+step, rows)
+		part := buf[:(hi-lo)*rowLen]
+		if read(lo, hi, part) != nil {
+			break
+		}
+		for _, f := range part {
+			if f-f != 0 { // NaN for both
+				count++
+			}
+		}
+	}
+	return count
 }
