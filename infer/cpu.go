@@ -1,0 +1,138 @@
+package infer
+
+import (
+	"fmt"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/par"
+	"github.com/ggufkit/ggufkit/quantize/block"
+)
+
+// cpu is the portable backend. Every element of a result is computed by one thread with its additions in an order that depends on
+// nothing but the operation, so threads never change a bit; in exact precision neither does the number of rows.
+type cpu struct {
+	exact   bool
+	threads int
+	workers []scratch           // by worker
+	acts    []block.Activations // of the rows of a product's input, in fast precision
+	rounded matrix              // the same, widened again
+}
+
+// scratch is what one worker computes in.
+type scratch struct {
+	panel  []float32 // decoded weight rows
+	page   []float32 // decoded keys or values
+	scores []float32
+	sums   []float32
+}
+
+// newCPU makes a backend for a number of threads (0: the cores this process may use).
+func newCPU(precision Precision, threads int) *cpu {
+	if threads == 0 {
+		threads = par.Threads()
+	}
+	return &cpu{exact: precision == Exact, threads: threads, workers: make([]scratch, threads)}
+}
+
+func (c *cpu) Close() error { return nil }
+
+// matrix is the Buffer of this backend.
+type matrix struct {
+	rows, width int
+	data        []float32
+}
+
+func (m *matrix) Shape() (rows, width int) { return m.rows, m.width }
+
+// row is row i.
+func (m *matrix) row(i int) []float32 { return m.data[i*m.width:][:m.width:m.width] }
+
+// reshape gives m a new shape. What it holds is kept only if the shape stays the same.
+func (m *matrix) reshape(rows, width int) {
+	m.rows, m.width = rows, width
+	m.data = grow(m.data, rows*width)
+}
+
+// grow returns a slice of n elements, s itself if it has room.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// mat is the matrix behind a buffer of this backend.
+func mat(b Buffer) *matrix { return b.(*matrix) }
+
+// tensor is the Weight of this backend: rows of blocks in the mapping of the file.
+type tensor struct {
+	width, rows int
+	codec       *block.Codec
+	rowBytes    int
+	data        []byte
+	// vector is a tensor of one row, widened (norms and biases; some kilobytes).
+	vector []float32
+}
+
+func (t *tensor) Size() (width, rows int) { return t.width, t.rows }
+
+// row is the stored bytes of rows [lo, hi).
+func (t *tensor) stored(lo, hi int) []byte { return t.data[lo*t.rowBytes : hi*t.rowBytes] }
+
+// vec is the only row of a bound tensor, nil for no tensor.
+func vec(w Weight) []float32 {
+	if w == nil {
+		return nil
+	}
+	return w.(*tensor).vector
+}
+
+func (c *cpu) Bind(t *gguf.Tensor, data []byte) (Weight, error) {
+	codec, err := block.ForType(t.Type)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.Shape) > 2 {
+		return nil, fmt.Errorf("%w: %d dimensions, expected 1 or 2", gguf.ErrShape, len(t.Shape))
+	}
+	rowBytes, err := t.Type.RowBytes(t.Shape[0])
+	if err != nil {
+		return nil, err
+	}
+	out := &tensor{width: int(t.Shape[0]), rows: int(t.Rows()), codec: codec, rowBytes: int(rowBytes), data: data}
+	if len(t.Shape) == 1 {
+		out.vector = make([]float32, out.width)
+		codec.Decode(out.vector, data)
+	}
+	return out, nil
+}
+
+func (c *cpu) NewBuffer() Buffer { return &matrix{} }
+
+func (c *cpu) NewState(layers []CacheShape) (State, error) { return newPaged(layers, c.exact), nil }
+
+func (c *cpu) Upload(dst Buffer, width int, values []float32) {
+	d := mat(dst)
+	d.reshape(len(values)/width, width)
+	copy(d.data, values)
+}
+
+func (c *cpu) SetRow(dst Buffer, row int, values []float32) { copy(mat(dst).row(row), values) }
+
+func (c *cpu) Embed(dst Buffer, table Weight, ids []int32) {
+	d, t := mat(dst), table.(*tensor)
+	d.reshape(len(ids), t.width)
+	par.For(c.threads, len(ids), func(_, i int) {
+		t.codec.Decode(d.row(i), t.stored(int(ids[i]), int(ids[i])+1))
+	})
+}
+
+func (c *cpu) Gather(dst, x Buffer, rows []int) {
+	d, s := mat(dst), mat(x)
+	d.reshape(len(rows), s.width)
+	for i, r := range rows {
+		copy(d.row(i), s.row(r))
+	}
+}
+
+func (c *cpu) Read(x Buffer) ([]float32, error) { return mat(x).data, nil }

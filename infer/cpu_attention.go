@@ -1,0 +1,136 @@
+package infer
+
+import (
+	"math"
+
+	"github.com/ggufkit/ggufkit/internal/par"
+)
+
+// attentionQueries is about how many query vectors of one key head a thread takes at a time, so that a decoded page serves all of them.
+const attentionQueries = 48
+
+// attentionJob is rows [lo, hi) of a run for one key head and the query heads that share it.
+type attentionJob struct {
+	run    *Run
+	state  *paged
+	lo, hi int
+	kvHead int
+}
+
+func (c *cpu) Attention(dst, q, k, v Buffer, a *Attention) {
+	d, queries, keys, values := mat(dst), mat(q), mat(k), mat(v)
+	d.reshape(queries.rows, a.Heads*a.HeadV)
+	group := a.Heads / a.KVHeads
+	grain := max(attentionQueries/group, 1)
+	var jobs []attentionJob
+	for i := range a.Runs {
+		run := &a.Runs[i]
+		state := run.State.(*paged)
+		for lo := 0; lo < run.N; lo += grain {
+			for h := range a.KVHeads {
+				jobs = append(jobs, attentionJob{run: run, state: state, lo: lo, hi: min(lo+grain, run.N), kvHead: h})
+			}
+		}
+		par.Ranges(c.threads, run.N, rowGrain, func(_, lo, hi int) {
+			for i := lo; i < hi; i++ {
+				state.put(a.Layer, run.Start+i, keys.row(run.Row+i), values.row(run.Row+i))
+			}
+		})
+	}
+	par.For(c.threads, len(jobs), func(worker, i int) {
+		// The last jobs have the most keys: they go first, so that the threads end together.
+		jobs[len(jobs)-1-i].attend(&c.workers[worker], d, queries, a)
+	})
+}
+
+// attend computes softmax(q K^T * scale) V for its queries, page by page. A query sees the positions up to its own. Sums run over the
+// elements of a head, or over the positions, from first to last.
+func (j *attentionJob) attend(s *scratch, dst, q *matrix, a *Attention) {
+	group := a.Heads / a.KVHeads
+	n := (j.hi - j.lo) * group
+	positions := roundUp(j.run.Start+j.hi, pagePositions)
+	width := roundUp(a.HeadV, tileRows)
+	s.scores = grow(s.scores, n*positions)
+	s.sums = grow(s.sums, n*width)
+	clear(s.sums)
+	query := func(i int) []float32 {
+		head := j.kvHead*group + i%group
+		return q.row(j.run.Row + j.lo + i/group)[head*a.HeadK:][:a.HeadK]
+	}
+	visible := func(i int) int { return j.run.Start + j.lo + i/group + 1 }
+
+	for page := 0; page < positions; page += pagePositions {
+		keys := j.state.keys(s, a.Layer, page/pagePositions, j.kvHead)
+		for i := 0; i < n; i += 2 {
+			if i+1 < n {
+				scores2(s.scores[i*positions+page:], s.scores[(i+1)*positions+page:], keys, query(i), query(i+1))
+			} else {
+				scores1(s.scores[i*positions+page:], keys, query(i))
+			}
+		}
+	}
+	for i := range n {
+		softmax(s.scores[i*positions:][:visible(i)], a.Scale)
+	}
+	for page := 0; page < positions; page += pagePositions {
+		values := j.state.values(s, a.Layer, page/pagePositions, j.kvHead)
+		for i := range n {
+			if seen := min(visible(i)-page, pagePositions); seen > 0 {
+				weigh(s.sums[i*width:][:width], values, s.scores[i*positions+page:][:seen])
+			}
+		}
+	}
+	for i := range n {
+		head := j.kvHead*group + i%group
+		copy(dst.row(j.run.Row + j.lo + i/group)[head*a.HeadV:][:a.HeadV], s.sums[i*width:])
+	}
+}
+
+// scores2 multiplies the keys of a page with two queries.
+func scores2(s0, s1, keys, q0, q1 []float32) {
+	k := len(q0)
+	for p := 0; p < pagePositions; p += tileRows {
+		var t [2 * tileRows]float32
+		tile4x2(&t, keys[p*k:], k, q0, q1)
+		copy(s0[p:], t[:tileRows])
+		copy(s1[p:], t[tileRows:])
+	}
+}
+
+// scores1 is scores2 for one query.
+func scores1(s, keys, q []float32) {
+	k := len(q)
+	for p := 0; p < pagePositions; p += tileRows {
+		var t [tileRows]float32
+		tile4x1(&t, keys[p*k:], k, q)
+		copy(s[p:], t[:])
+	}
+}
+
+// weigh adds the values of a page, which hold one row of positions per element, each weighted by its position's probability.
+func weigh(sum, values, p []float32) {
+	for r := 0; r < len(sum); r += tileRows {
+		tile4x1((*[tileRows]float32)(sum[r:]), values[r*pagePositions:], pagePositions, p)
+	}
+}
+
+// softmax replaces x by exp(x*scale), divided by their sum.
+func softmax(x []float32, scale float32) {
+	top := float32(math.Inf(-1))
+	for i, v := range x {
+		x[i] = v * scale
+		top = max(top, x[i])
+	}
+	var sum float64
+	for i, v := range x {
+		x[i] = exp32(v - top)
+		sum += float64(x[i])
+	}
+	inverse := float32(1 / sum)
+	for i := range x {
+		x[i] *= inverse
+	}
+}
+
+// roundUp is the smallest multiple of unit from n on.
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }

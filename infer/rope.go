@@ -1,0 +1,66 @@
+package infer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/ggufkit/ggufkit/arch"
+)
+
+// rope holds what the angles of a model's rotary embedding follow from.
+type rope struct {
+	freq  []float64 // of each pair, in radians per position
+	scale float64   // of cosine and sine
+}
+
+// newRope computes the frequencies of the pairs. factors, if any, divide them (the tensor rope_freqs.weight: Llama 3.1 and others).
+func newRope(r arch.Rope, factors []float32) (*rope, error) {
+	out := &rope{freq: make([]float64, r.Dim/2), scale: r.AttnFactor}
+	for i := range out.freq {
+		out.freq[i] = math.Pow(r.FreqBase, -2*float64(i)/float64(r.Dim))
+		if factors != nil {
+			out.freq[i] /= float64(factors[i])
+		}
+	}
+	switch r.Scaling {
+	case "":
+	case "linear":
+		for i := range out.freq {
+			out.freq[i] /= r.Factor
+		}
+	case "yarn":
+		out.yarn(r)
+	default:
+		return nil, fmt.Errorf("rope scaling %q is not supported\nsupported: none, linear, yarn", r.Scaling)
+	}
+	return out, nil
+}
+
+// yarn interpolates slow pairs and leaves fast ones (Peng et al., "YaRN: Efficient Context Window Extension of Large Language Models", equations 18 to 22).
+// Between the pairs that turn BetaFast and BetaSlow times within the original context the two are blended linearly.
+func (o *rope) yarn(r arch.Rope) {
+	pairAt := func(turns float64) float64 {
+		return float64(r.Dim) * math.Log(float64(r.OrigCtx)/(turns*2*math.Pi)) / (2 * math.Log(r.FreqBase))
+	}
+	low := max(math.Floor(pairAt(r.BetaFast)), 0)
+	high := min(math.Ceil(pairAt(r.BetaSlow)), float64(r.Dim-1))
+	for i, f := range o.freq {
+		slow := min(max((float64(i)-low)/max(high-low, 0.001), 0), 1)
+		o.freq[i] = slow*f/r.Factor + (1-slow)*f
+	}
+	if r.Factor > 1 {
+		o.scale *= 0.1*math.Log(r.Factor) + 1
+	}
+}
+
+// appendAngles appends the cosines, then the sines, of all pairs at a position.
+func (o *rope) appendAngles(dst []float32, pos int32) []float32 {
+	n := len(dst)
+	dst = append(dst, make([]float32, 2*len(o.freq))...)
+	cos, sin := dst[n:n+len(o.freq)], dst[n+len(o.freq):]
+	for i, f := range o.freq {
+		s, c := math.Sincos(float64(pos) * f)
+		cos[i], sin[i] = float32(c*o.scale), float32(s*o.scale)
+	}
+	return dst
+}

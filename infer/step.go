@@ -1,0 +1,122 @@
+package infer
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Token is one element of a batch.
+type Token struct {
+	Seq int // which sequence: the ID of a Session
+	// Pos is the position; plain models use the first number, which continues what the sequence holds.
+	Pos    [4]int32
+	ID     int32     // token, unless Embed is set
+	Embed  []float32 // a row of the embedding's width in the token's place
+	Logits bool      // wanted for this element
+}
+
+// ErrContextFull is returned when a sequence would hold more positions than Options.Context.
+var ErrContextFull = errors.New("the context is full")
+
+// logitFloats bounds the logits that are held at once (16 MB), whatever the vocabulary.
+const logitFloats = 4 << 20
+
+// Step runs a batch. emit is called for the elements that want logits, in order, with one row of NVocab values that is valid only during the call.
+// The batch is computed in pieces of at most Options.Batch elements. After an error the sequences are as they were before.
+func (m *Model) Step(batch []Token, emit func(i int, logits []float32) error) error {
+	held, err := m.check(batch)
+	if err != nil {
+		return err
+	}
+	for lo := 0; lo < len(batch); lo += m.batch {
+		piece := batch[lo:min(lo+m.batch, len(batch))]
+		if err := m.compute(piece, func(i int, logits []float32) error { return emit(lo+i, logits) }); err != nil {
+			for seq, n := range held {
+				err = errors.Join(err, m.states[seq].Truncate(n))
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// check validates a batch before anything is computed. It returns the sequences it touches and how much they hold.
+func (m *Model) check(batch []Token) (held map[int]int, err error) {
+	held = map[int]int{}
+	next := map[int]int{}
+	for i, t := range batch {
+		state, ok := m.states[t.Seq]
+		if !ok {
+			return nil, fmt.Errorf("batch element %d: no sequence %d is open", i, t.Seq)
+		}
+		if _, ok := held[t.Seq]; !ok {
+			held[t.Seq] = state.Len()
+			next[t.Seq] = state.Len()
+		}
+		if next[t.Seq] >= m.Context {
+			return nil, fmt.Errorf("batch element %d: sequence %d holds %d positions: %w", i, t.Seq, m.Context, ErrContextFull)
+		}
+		if int(t.Pos[0]) != next[t.Seq] {
+			return nil, fmt.Errorf("batch element %d: position %d of sequence %d does not follow the %d before it", i, t.Pos[0], t.Seq, next[t.Seq])
+		}
+		next[t.Seq]++
+		if t.Embed != nil && len(t.Embed) != m.Params.NEmbd {
+			return nil, fmt.Errorf("batch element %d: an embedding of %d values, the model has %d", i, len(t.Embed), m.Params.NEmbd)
+		}
+		if t.Embed == nil && (t.ID < 0 || int(t.ID) >= m.Params.NVocab) {
+			return nil, fmt.Errorf("batch element %d: token %d, the vocabulary has 0 to %d", i, t.ID, m.Params.NVocab-1)
+		}
+	}
+	return held, nil
+}
+
+// compute runs one piece of a batch.
+func (m *Model) compute(batch []Token, emit func(i int, logits []float32) error) error {
+	runs, err := m.reserve(batch)
+	if err != nil {
+		return err
+	}
+	m.decoder.start(batch)
+	m.decoder.forward(runs)
+
+	var wanted []int
+	for i, t := range batch {
+		if t.Logits {
+			wanted = append(wanted, i)
+		}
+	}
+	n := m.Params.NVocab
+	block := max(logitFloats/n, 1)
+	for len(wanted) > 0 {
+		rows := wanted[:min(block, len(wanted))]
+		wanted = wanted[len(rows):]
+		logits, err := m.decoder.project(rows)
+		if err != nil {
+			return err
+		}
+		for j, i := range rows {
+			if err := emit(i, logits[j*n:][:n:n]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// reserve makes room in the sequences of a batch and cuts it into runs.
+func (m *Model) reserve(batch []Token) ([]Run, error) {
+	var runs []Run
+	for lo := 0; lo < len(batch); {
+		hi := lo + 1
+		for hi < len(batch) && batch[hi].Seq == batch[lo].Seq {
+			hi++
+		}
+		state := m.states[batch[lo].Seq]
+		runs = append(runs, Run{State: state, Row: lo, N: hi - lo, Start: state.Len()})
+		if err := state.Append(hi - lo); err != nil {
+			return nil, err
+		}
+		lo = hi
+	}
+	return runs, nil
+}
