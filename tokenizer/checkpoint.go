@@ -2,16 +2,304 @@ package tokenizer
 
 import (
 	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
-	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // FromCheckpoint reads tokenizer.json, tokenizer.model, tokenizer_config.json, generation_config.json and the chat templates of a checkpoint folder.
 // rows is the number of rows of the embedding matrix: the vocabulary is padded to it, and ids beyond it are an error. pre overrides the recognized
 // pre-tokenizer if not "".
 func FromCheckpoint(dir string, rows int, pre string) (*Vocab, error) {
-	return nil, errors.New("todo")
+	if rows < 1 || rows > vocabLimit {
+		return nil, fmt.Errorf("%s: an embedding of %d rows cannot have a tokenizer", dir, rows)
+	}
+	f, err := openHubFiles(dir)
+	if err != nil {
+		return nil, err
+	}
+	v := newVocab()
+	b := &vocabBuilder{f: f, v: v, rows: rows}
+	if err := b.model(pre); err != nil {
+		return nil, err
+	}
+	if err := b.addTokens(); err != nil {
+		return nil, err
+	}
+	if err := b.pad(); err != nil {
+		return nil, err
+	}
+	if err := b.specialIDs(); err != nil {
+		return nil, err
+	}
+	if err := b.templates(); err != nil {
+		return nil, err
+	}
+	return v, v.check()
 }
 
-// WriteMeta appends the tokenizer keys in llama.cpp's order.
-func (v *Vocab) WriteMeta(m *gguf.Meta) {}
+// vocabBuilder fills a vocabulary from the files of a checkpoint.
+type vocabBuilder struct {
+	f    *hubFiles
+	v    *Vocab
+	rows int
+
+	source string // the file that the tokens come from
+	beyond []string
+}
+
+func (b *vocabBuilder) note(format string, args ...any) {
+	b.v.Notes = append(b.v.Notes, fmt.Sprintf(format, args...))
+}
+
+// at names a file in an error.
+func (b *vocabBuilder) at(file string, err error) error {
+	return fmt.Errorf("%s: %w", filepath.Join(b.f.dir, file), err)
+}
+
+// model reads the tokens, and what makes them a tokenizer.
+func (b *vocabBuilder) model(pre string) error {
+	t := b.f.tokenizer
+	switch {
+	case t != nil && t.Model.Type == "BPE" && t.Model.ByteFallback:
+		return b.sentencePiece(pre)
+	case t != nil && t.Model.Type == "BPE":
+		return b.byteLevel(pre)
+	case t != nil:
+		return b.at("tokenizer.json", fmt.Errorf("model: type %q is not supported\nhint: supported are byte-level BPE, and BPE with byte_fallback as SentencePiece makes it", t.Model.Type))
+	case b.f.pieces != nil:
+		return b.sentencePiece(pre)
+	case b.f.vocab != nil:
+		return b.vocabAndMerges(pre)
+	}
+	return fmt.Errorf("%s: no tokenizer: neither tokenizer.json nor tokenizer.model nor vocab.json is there", b.f.dir)
+}
+
+// put sets a token. Ids beyond the rows are collected and refused together.
+func (b *vocabBuilder) put(id int32, text string, typ TokenType, score float32) {
+	v := b.v
+	if id < 0 || int(id) >= b.rows {
+		b.beyond = append(b.beyond, fmt.Sprintf("%d %q", id, text))
+		return
+	}
+	if v.Tokens == nil {
+		v.Tokens = make([]string, b.rows)
+		v.Types = make([]TokenType, b.rows)
+		if v.Model == "llama" {
+			v.Scores = make([]float32, b.rows)
+		}
+	}
+	v.Tokens[id], v.Types[id] = text, typ
+	if v.Scores != nil {
+		v.Scores[id] = score
+	}
+}
+
+// byteLevel reads the tokens and merges of a byte-level BPE tokenizer.json.
+func (b *vocabBuilder) byteLevel(pre string) error {
+	const file = "tokenizer.json"
+	t := b.f.tokenizer
+	b.v.Model, b.source = "gpt2", file
+	if t.Model.Prefix != "" || t.Model.Suffix != "" {
+		return b.at(file, fmt.Errorf("model: words marked by continuing_subword_prefix %q or end_of_word_suffix %q are not supported", t.Model.Prefix, t.Model.Suffix))
+	}
+	if pre == "" {
+		note, err := t.normalization()
+		if err == nil {
+			pre, err = t.recognize()
+		}
+		if err != nil {
+			return b.at(file, fmt.Errorf("the pre-tokenizer is not recognized: %w\nhint: --pre NAME forces one of the known pre-tokenizers", err))
+		}
+		if note != "" {
+			b.note("%s: %s", file, note)
+		}
+		b.note("tokenizer.ggml.pre %s: recognized by the structure of %s", pre, file)
+	} else {
+		b.note("tokenizer.ggml.pre %s: as asked for", pre)
+	}
+	if err := b.setPre(pre); err != nil {
+		return err
+	}
+	var vocab map[string]int32
+	if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
+		return b.at(file, fmt.Errorf("model.vocab: %w", err))
+	}
+	for text, id := range vocab {
+		b.put(id, text, Normal, 0)
+	}
+	var err error
+	if b.v.Merges, err = joinMerges(t.Model.Merges); err != nil {
+		return b.at(file, err)
+	}
+	return b.needMerges()
+}
+
+// vocabAndMerges reads vocab.json and merges.txt, which say nothing of how words are split: the class of the tokenizer must.
+func (b *vocabBuilder) vocabAndMerges(pre string) error {
+	b.v.Model, b.source = "gpt2", "vocab.json"
+	class := b.f.tokenizerConfig.str("tokenizer_class")
+	if pre == "" {
+		switch strings.TrimSuffix(class, "Fast") {
+		case "GPT2Tokenizer":
+			pre = "gpt-2"
+		case "Qwen2Tokenizer":
+			pre = "qwen2"
+		default:
+			return b.at("vocab.json", fmt.Errorf("without tokenizer.json the pre-tokenizer of a %q is not known\nhint: --pre NAME forces one of the known pre-tokenizers", class))
+		}
+		b.note("tokenizer.ggml.pre %s: from the tokenizer_class %s", pre, class)
+	}
+	if err := b.setPre(pre); err != nil {
+		return err
+	}
+	for text, id := range b.f.vocab {
+		b.put(id, text, Normal, 0)
+	}
+	return b.needMerges()
+}
+
+func (b *vocabBuilder) setPre(pre string) error {
+	_, err := preByName(pre)
+	b.v.Pre = pre
+	return err
+}
+
+func (b *vocabBuilder) needMerges() error {
+	if len(b.v.Merges) == 0 {
+		b.v.Merges = b.f.merges
+	}
+	if len(b.v.Merges) == 0 {
+		return fmt.Errorf("%s: a BPE tokenizer needs merges, but neither tokenizer.json nor merges.txt holds any", b.f.dir)
+	}
+	return nil
+}
+
+// joinMerges writes merges as "left right". A space within a text, which only a pair can hold, is written as byte-level BPE spells it.
+func joinMerges(list []jsontext.Value) ([]string, error) {
+	merges := make([]string, 0, len(list))
+	for i, v := range list {
+		pair, err := splitMerge(v)
+		if err != nil {
+			return nil, fmt.Errorf("model.merges: element %d: %w", i, err)
+		}
+		for k := range pair {
+			pair[k] = strings.ReplaceAll(pair[k], " ", string(byteRunes[' ']))
+		}
+		merges = append(merges, pair[0]+" "+pair[1])
+	}
+	return merges, nil
+}
+
+// splitMerge reads a merge in either serialization, "left right" or ["left", "right"].
+func splitMerge(v jsontext.Value) (pair [2]string, err error) {
+	if v.Kind() == '"' {
+		var s string
+		if err := json.Unmarshal(v, &s); err != nil {
+			return pair, err
+		}
+		left, right, ok := strings.Cut(s, " ")
+		if !ok || left == "" || right == "" || strings.Contains(right, " ") {
+			return pair, fmt.Errorf("%q is not two texts with one space between", s)
+		}
+		return [2]string{left, right}, nil
+	}
+	var list []string
+	if err := json.Unmarshal(v, &list); err != nil {
+		return pair, err
+	}
+	if len(list) != 2 || list[0] == "" || list[1] == "" {
+		return pair, errors.New("a merge is a pair of texts")
+	}
+	return [2]string(list), nil
+}
+
+// parseMerges reads merges.txt: a merge per line, with an optional first line "#version".
+func parseMerges(text string) ([]string, error) {
+	var merges []string
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || n == 1 && strings.HasPrefix(line, "#version") {
+			continue
+		}
+		left, right, ok := cutMerge(line)
+		if !ok || strings.Contains(right, " ") || strings.HasPrefix(left, " ") {
+			return nil, fmt.Errorf("line %d: %q is not two texts with one space between", n, line)
+		}
+		merges = append(merges, line)
+	}
+	return merges, nil
+}
+
+// addTokens adds the tokens outside the model, and gives special ones their type.
+func (b *vocabBuilder) addTokens() error {
+	tokens, err := b.f.addedTokens()
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		inside := t.ID >= 0 && int(t.ID) < len(b.v.Tokens) && b.v.Types[t.ID] != 0
+		if inside && t.bare {
+			if b.v.Tokens[t.ID] == t.Content {
+				continue // said already, and with more detail
+			}
+			return b.at("added_tokens.json", fmt.Errorf("id %d is %q, but %q in %s", t.ID, t.Content, b.v.Tokens[t.ID], b.source))
+		}
+		if inside && b.v.Tokens[t.ID] != t.Content {
+			b.note("token %d is %q in the model, and %q among the added tokens: the latter is used", t.ID, b.v.Tokens[t.ID], t.Content)
+		}
+		typ, text := UserDefined, t.Content
+		switch {
+		case t.Special:
+			typ = Control
+		case looksSpecial(t.Content):
+			typ = Control
+			b.note("token %d %q is not flagged as special, but looks so: it is made a control token", t.ID, t.Content)
+		default:
+			text = strings.ReplaceAll(text, metaspace, " ")
+		}
+		b.put(t.ID, text, typ, addedScore)
+	}
+	return nil
+}
+
+// Scores that readers expect where the score plays no part.
+const (
+	addedScore = -1000
+	padScore   = -10000
+)
+
+// pad fills the rows that have no token, and refuses tokens that have no row.
+func (b *vocabBuilder) pad() error {
+	if len(b.beyond) > 0 {
+		slices.Sort(b.beyond)
+		const most = 10
+		more := ""
+		if len(b.beyond) > most {
+			more = fmt.Sprintf(" and %d more", len(b.beyond)-most)
+			b.beyond = b.beyond[:most]
+		}
+		return fmt.Errorf("%s: tokens without a row in the embedding matrix, which has %d: %s%s\nhint: take the added tokens out of the tokenizer, or resize the embedding",
+			b.f.dir, b.rows, strings.Join(b.beyond, ", "), more)
+	}
+	if b.v.Tokens == nil {
+		return fmt.Errorf("%s: the tokenizer has no tokens", b.f.dir)
+	}
+	missing := 0
+	for id, typ := range b.v.Types {
+		if typ == 0 {
+			missing++
+			b.put(int32(id), fmt.Sprintf("[PAD%d]", id), Unused, padScore)
+		}
+	}
+	if missing > 0 {
+		b.note("%d rows of the embedding have no token: filled with unused ones", missing)
+	}
+	return nil
+}

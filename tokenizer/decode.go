@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -80,4 +81,47 @@ func (s *Stream) Flush() string {
 	text := validUTF8(string(s.tail))
 	s.tail = s.tail[:0]
 	return text
+}
+
+// CleanSpaces undoes the spaces that some old tokenizers put before punctuation and the endings of contractions, as llama.cpp does to whole
+// texts when the pre-tokenizer is one for which it assumes so. Other vocabularies leave text as it is. It is lossy, so Decode does not do it.
+func (t *Tokenizer) CleanSpaces(text string) string {
+	if t.pre == nil || !t.pre.cleanSpaces {
+		return text
+	}
+	text = dropSpaces(text, func(rest string) int { return btoi(strings.IndexByte("?!.,", rest[0]) >= 0) })
+	// An apostrophe between two spaces loses both.
+	text = dropSpaces(text, func(rest string) int { return 2 * btoi(strings.HasPrefix(rest, "' ")) })
+	return dropSpaces(text, func(rest string) int {
+		return btoi(strings.HasPrefix(rest, "'s") || strings.HasPrefix(rest, "'m") || strings.HasPrefix(rest, "'re") || strings.HasPrefix(rest, "'ve"))
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// dropSpaces asks drop about the text behind each space: 1 removes the space, 2 also the second byte behind it.
+func dropSpaces(s string, drop func(rest string) int) string {
+	out := make([]byte, 0, len(s))
+	var before byte
+	for i := 0; i < len(s); i++ {
+		n := 0
+		if before == ' ' {
+			n = drop(s[i:])
+		}
+		if n > 0 {
+			out = out[:len(out)-1]
+		}
+		before = s[i]
+		out = append(out, before)
+		if n == 2 {
+			i++
+			before = 0
+		}
+	}
+	return string(out)
 }

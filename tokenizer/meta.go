@@ -3,7 +3,9 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -11,20 +13,19 @@ import (
 
 // Metadata keys.
 const (
-	keyModel      = "tokenizer.ggml.model"
-	keyPre        = "tokenizer.ggml.pre"
-	keyTokens     = "tokenizer.ggml.tokens"
-	keyScores     = "tokenizer.ggml.scores"
-	keyTypes      = "tokenizer.ggml.token_type"
-	keyMerges     = "tokenizer.ggml.merges"
-	keyAddBOS     = "tokenizer.ggml.add_bos_token"
-	keyAddEOS     = "tokenizer.ggml.add_eos_token"
-	keyAddSEP     = "tokenizer.ggml.add_sep_token"
-	keyAddPrefix  = "tokenizer.ggml.add_space_prefix"
-	keyTemplate   = "tokenizer.chat_template"
-	keyTemplates  = "tokenizer.chat_templates"
-	keyExtraEOG   = "ggufkit.tokenizer.eog_token_ids"
-	templateLimit = 4 << 20 // bytes of one chat template
+	keyModel     = "tokenizer.ggml.model"
+	keyPre       = "tokenizer.ggml.pre"
+	keyTokens    = "tokenizer.ggml.tokens"
+	keyScores    = "tokenizer.ggml.scores"
+	keyTypes     = "tokenizer.ggml.token_type"
+	keyMerges    = "tokenizer.ggml.merges"
+	keyAddBOS    = "tokenizer.ggml.add_bos_token"
+	keyAddEOS    = "tokenizer.ggml.add_eos_token"
+	keyAddSEP    = "tokenizer.ggml.add_sep_token"
+	keyAddPrefix = "tokenizer.ggml.add_space_prefix"
+	keyTemplate  = "tokenizer.chat_template"
+	keyTemplates = "tokenizer.chat_templates"
+	keyExtraEOG  = "ggufkit.tokenizer.eog_token_ids"
 )
 
 // idField is one special id of a vocabulary and the key that holds it.
@@ -219,4 +220,74 @@ func (v *Vocab) readTemplates(m *gguf.Meta) error {
 		v.Templates[name] = text
 	}
 	return nil
+}
+
+// WriteMeta appends the tokenizer keys in llama.cpp's order: the special ids and then the flags stand as the files of the checkpoint named them.
+func (v *Vocab) WriteMeta(m *gguf.Meta) {
+	m.Set(keyModel, gguf.New(v.Model))
+	if v.Pre != "" {
+		m.Set(keyPre, gguf.New(v.Pre))
+	}
+	m.Set(keyTokens, gguf.NewArray(v.Tokens))
+	if v.Scores != nil {
+		m.Set(keyScores, gguf.NewArray(v.Scores))
+	}
+	if v.Types != nil {
+		m.Set(keyTypes, gguf.NewArray(v.Types))
+	}
+	if len(v.Merges) > 0 {
+		m.Set(keyMerges, gguf.NewArray(v.Merges))
+	}
+	ids, flags := map[string]int32{}, map[string]*bool{
+		keyAddBOS: v.AddBOS, keyAddEOS: v.AddEOS, keyAddSEP: v.AddSEP, keyAddPrefix: v.AddSpacePrefix,
+	}
+	order := slices.Clone(v.order)
+	for _, f := range v.idFields() {
+		ids[f.key] = *f.id
+		order = append(order, f.key)
+	}
+	for _, key := range order {
+		if id, ok := ids[key]; ok && id >= 0 {
+			m.Set(key, gguf.New(uint32(id)))
+		}
+	}
+	for _, key := range append(order, keyAddBOS, keyAddEOS, keyAddSEP, keyAddPrefix) {
+		if on := flags[key]; on != nil {
+			m.Set(key, gguf.New(*on))
+		}
+	}
+	v.writeTemplates(m)
+	known := v.withoutList().eogIDs()
+	var extra []int32
+	for _, id := range v.EOG {
+		if !slices.Contains(known, id) {
+			extra = append(extra, id)
+		}
+	}
+	if len(extra) > 0 {
+		m.Set(keyExtraEOG, gguf.NewArray(extra))
+	}
+}
+
+// withoutList is the vocabulary as programs see it that do not know our key for more end-of-generation ids.
+func (v *Vocab) withoutList() *Vocab {
+	w := *v
+	w.EOG = nil
+	return &w
+}
+
+func (v *Vocab) writeTemplates(m *gguf.Meta) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(v.Templates)) {
+		if name != "" {
+			names = append(names, name)
+			m.Set(keyTemplate+"."+name, gguf.New(v.Templates[name]))
+		}
+	}
+	if len(names) > 0 {
+		m.Set(keyTemplates, gguf.NewArray(names))
+	}
+	if text, ok := v.Templates[""]; ok {
+		m.Set(keyTemplate, gguf.New(text))
+	}
 }

@@ -37,6 +37,9 @@ type Vocab struct {
 	Templates map[string]string
 	// Notes tell the user which file supplied what, and what was odd.
 	Notes []string
+
+	// order is the keys of the special ids and of the flags in the order in which a checkpoint's files named them.
+	order []string
 }
 
 // Tokenizer encodes and decodes with a vocabulary. It is safe for concurrent use.

@@ -1,0 +1,205 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// readJSON decodes a golden file.
+func readJSON[T any](t *testing.T, path string) T {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return v
+}
+
+// textCase is one text of tokens.json: what the model's own tokenizer makes of it.
+type textCase struct {
+	Text         string  `json:"text"`
+	IDs          []int32 `json:"ids"`
+	IDsNoSpecial []int32 `json:"ids_no_special"`
+	Decoded      string  `json:"decoded"`
+}
+
+// chatCase is one prompt of chat.json, rendered and encoded by the model's own tokenizer.
+type chatCase struct {
+	Name                string `json:"name"`
+	Messages            []struct{ Role, Content string }
+	AddGenerationPrompt bool    `json:"add_generation_prompt"`
+	Rendered            string  `json:"rendered"`
+	IDs                 []int32 `json:"ids"`
+}
+
+// checkpoint is a vocabulary both as FromCheckpoint makes it and as it comes back from GGUF metadata.
+func checkpoint(t *testing.T, dir string, rows int) map[string]*Tokenizer {
+	t.Helper()
+	v, err := FromCheckpoint(dir, rows, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := gguf.NewMeta()
+	v.WriteMeta(m)
+	read, err := VocabOf(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := map[string]*Tokenizer{}
+	for name, v := range map[string]*Vocab{"checkpoint": v, "metadata": read} {
+		tok, err := New(v)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		both[name] = tok
+	}
+	return both
+}
+
+// rowsOf is vocab_size of config.json.
+func rowsOf(t *testing.T, dir string) int {
+	t.Helper()
+	return readJSON[struct {
+		VocabSize int `json:"vocab_size"`
+	}](t, filepath.Join(dir, "config.json")).VocabSize
+}
+
+// checkTexts compares every text of tokens.json, and every prompt of chat.json.
+func checkTexts(t *testing.T, tok *Tokenizer, texts []textCase, chats []chatCase) {
+	t.Helper()
+	for _, c := range texts {
+		with, err := tok.Encode(c.Text, EncodeOptions{AddSpecial: true, ParseSpecial: true})
+		if err != nil || !slices.Equal(with, c.IDs) {
+			t.Errorf("encode %q with specials: %v %v, want %v", c.Text, with, err, c.IDs)
+		}
+		without, err := tok.Encode(c.Text, EncodeOptions{ParseSpecial: true})
+		if err != nil || !slices.Equal(without, c.IDsNoSpecial) {
+			t.Errorf("encode %q: %v %v, want %v", c.Text, without, err, c.IDsNoSpecial)
+		}
+		if text, err := tok.Decode(c.IDsNoSpecial, true); err != nil || text != c.Decoded {
+			t.Errorf("decode of %q: %q %v, want %q", c.Text, text, err, c.Decoded)
+		}
+	}
+	for _, c := range chats {
+		ids, err := tok.EncodeChat(c.Rendered)
+		if err != nil || !slices.Equal(ids, c.IDs) {
+			t.Errorf("chat %s: %v %v, want %v", c.Name, ids, err, c.IDs)
+		}
+	}
+}
+
+// checkKeys compares the keys that a vocabulary is written as with recorded ones: names, types, values and order.
+func checkKeys(t *testing.T, v *Vocab, recorded [][3]any) {
+	t.Helper()
+	m := gguf.NewMeta()
+	v.WriteMeta(m)
+	var got []string
+	values := map[string]gguf.Value{}
+	for key, value := range m.All() {
+		got = append(got, key)
+		values[key] = value
+	}
+	var want []string
+	for _, kv := range recorded {
+		key := kv[0].(string)
+		want = append(want, key)
+		value, ok := values[key]
+		if !ok {
+			continue
+		}
+		if typ := typeNames(t, value); fmt.Sprint(typ) != fmt.Sprint(kv[1]) {
+			t.Errorf("%s: types %v, want %v", key, typ, kv[1])
+		}
+		a, err := json.Marshal(plain(value.Any()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := json.Marshal(kv[2])
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: %.200s, want %.200s", key, a, b)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("keys %v, want %v", got, want)
+	}
+}
+
+// plain turns float32 numbers into float64, as the recordings have them.
+func plain(v any) any {
+	switch v := v.(type) {
+	case float32:
+		return float64(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = plain(v[i])
+		}
+		return out
+	}
+	return v
+}
+
+func typeNames(t *testing.T, v gguf.Value) []string {
+	names := map[gguf.ValueType]string{gguf.String: "STRING", gguf.ArrayType: "ARRAY", gguf.Uint32: "UINT32", gguf.Bool: "BOOL", gguf.Float32: "FLOAT32", gguf.Int32: "INT32"}
+	out := []string{names[v.Type()]}
+	if v.Type() == gguf.ArrayType {
+		a, err := v.Array()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, names[a.Elem()])
+	}
+	return out
+}
+
+// variant copies a checkpoint folder and changes some of its files: nil removes one, a function edits it as JSON, anything else replaces it.
+func variant(t *testing.T, dir string, changes map[string]any) string {
+	t.Helper()
+	out := t.TempDir()
+	if err := os.CopyFS(out, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range changes {
+		path := filepath.Join(out, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		var data []byte
+		switch change := change.(type) {
+		case nil:
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case func(map[string]any):
+			o := map[string]any{}
+			if _, err := os.Stat(path); err == nil {
+				o = readJSON[map[string]any](t, path)
+			}
+			change(o)
+			data, _ = json.Marshal(o)
+		case string:
+			data = []byte(change)
+		case []byte:
+			data = change
+		default:
+			data, _ = json.Marshal(change)
+		}
+		if err := os.WriteFile(path, data, fs.FileMode(0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
