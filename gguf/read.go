@@ -2,27 +2,10 @@ package gguf
 
 import (
 	"encoding/binary"
-	"io"
+	"fmt"
+
+	"github.com/ggufkit/ggufkit/internal/mmap"
 )
-
-// Tensor describes one tensor of a file.
-type Tensor struct {
-	Name string
-	Type Type
-	// Shape is in GGUF order: Shape[0] is the row length. A scalar has shape [1].
-	Shape []uint64
-	// Offset of the data, from the start of the file's tensor data.
-	Offset uint64
-}
-
-// Elements is the number of elements; it fails when the product overflows.
-func (t *Tensor) Elements() (uint64, error) { return 0, errTODO }
-
-// Bytes is the storage size of the tensor.
-func (t *Tensor) Bytes() (uint64, error) { return 0, errTODO }
-
-// Rows is the number of rows of length Shape[0].
-func (t *Tensor) Rows() uint64 { return 0 }
 
 // File is an open GGUF file. Tensor bytes are views of a mapping, valid until Close.
 type File struct {
@@ -34,30 +17,94 @@ type File struct {
 	Alignment  uint64
 	DataOffset uint64
 	Size       uint64
+
+	headerSize uint64 // without padding
+	src        Source
+	file       *mapped        // nil when src is another's
+	index      map[string]int // tensor names; of two tensors of one name the first
 }
 
-// Defect is one fault of a file. Err wraps a sentinel; Fatal ones make Open fail.
-type Defect struct {
-	Offset uint64
-	Where  string // key or tensor, "" for the header
-	Fatal  bool
-	Err    error
+// Open maps a file and reads its header. It returns the first fatal defect as an error. A file that it accepts
+// has unique names, known tensor types, and all tensor data inside the file, without overlaps.
+func Open(path string) (*File, error) {
+	f, defects, err := Check(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range defects {
+		if d.Fatal {
+			if f != nil {
+				f.Close()
+			}
+			return nil, d.Error(path)
+		}
+	}
+	return f, nil
 }
 
-// Open maps a file and reads its header. It returns the first fatal defect as an error.
-func Open(path string) (*File, error) { return nil, errTODO }
+// Check reads as much of a file as it can and lists every defect. The file is nil when nothing could be read; else it must be
+// closed, whatever the defects. The error is for a file that cannot be opened or mapped.
+func Check(path string) (*File, []Defect, error) {
+	m, err := openMapped(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, defects, err := ReadHeader(path, m)
+	if f == nil {
+		m.Close()
+		return nil, defects, err
+	}
+	f.file = m
+	return f, defects, nil
+}
 
-// Check reads as much of a file as it can and lists every defect. The file is nil when nothing could be read.
-func Check(path string) (*File, []Defect, error) { return nil, nil, errTODO }
-
-// Close releases the mapping.
-func (f *File) Close() error { return errTODO }
+// Close releases the mapping. No view of tensor data and no long array of the metadata may be used afterwards.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
 
 // Tensor finds a tensor by name.
-func (f *File) Tensor(name string) (*Tensor, bool) { return nil, false }
+func (f *File) Tensor(name string) (*Tensor, bool) {
+	i, ok := f.index[name]
+	if !ok {
+		return nil, false
+	}
+	return &f.Tensors[i], true
+}
+
+// locate gives offset in the file and size of a tensor's data, checked against the size of the file.
+func (f *File) locate(t *Tensor) (off, n uint64, err error) {
+	fault := func(err error) error {
+		return &Error{Path: f.Path, Where: tensorPlace(t.Name), Offset: noOffset, Err: err}
+	}
+	n, err = t.Bytes()
+	if err != nil {
+		return 0, 0, fault(bare(err))
+	}
+	have := f.Size - min(f.Size, f.DataOffset)
+	if t.Offset > have || n > have-t.Offset {
+		return 0, 0, fault(fmt.Errorf("%w: %d bytes needed at data offset %d, %d available", ErrTruncated, n, t.Offset, have-min(have, t.Offset)))
+	}
+	return f.DataOffset + t.Offset, n, nil
+}
 
 // Data is the stored bytes of a tensor of f: a view, not a copy, little-endian or as the file's order says.
-func (f *File) Data(t *Tensor) ([]byte, error) { return nil, errTODO }
+func (f *File) Data(t *Tensor) ([]byte, error) {
+	off, n, err := f.locate(t)
+	if err != nil {
+		return nil, err
+	}
+	return f.src.View(off, n)
+}
 
-// WriteTo writes the file as version 3, little-endian. A file that is so already comes out byte for byte: order, gaps, padding and trailing bytes kept.
-func (f *File) WriteTo(w io.Writer) (int64, error) { return 0, errTODO }
+// Advise tells the system how the bytes of a tensor will be read: WillNeed reads ahead, DontNeed gives memory back.
+func (f *File) Advise(t *Tensor, a mmap.Advice) error {
+	off, n, err := f.locate(t)
+	if err != nil || f.file == nil {
+		return err
+	}
+	return f.file.advise(off, n, a)
+}

@@ -88,18 +88,59 @@ var types = map[Type]TypeInfo{
 	Q2_0: {Name: "Q2_0", Block: 64, Bytes: 18},
 }
 
-// Info returns the storage of the type; false when this program cannot size it.
+// Info returns the storage of the type; false when this program cannot size it. Then the info holds a name and Removed
+// or Foreign where the number is a known one, and nothing where it is not.
 func (t Type) Info() (TypeInfo, bool) {
-	i, ok := types[t]
-	return i, ok
+	if i, ok := types[t]; ok {
+		return i, true
+	}
+	if name, ok := removedTypes[t]; ok {
+		return TypeInfo{Name: name, Removed: true}, false
+	}
+	if name, ok := foreignTypes[t]; ok {
+		return TypeInfo{Name: name, Foreign: ikLlama}, false
+	}
+	if t >= firstInterleaved && t <= lastInterleaved {
+		return TypeInfo{Name: fmt.Sprintf("interleaved type %d", uint32(t)), Foreign: ikLlama}, false
+	}
+	return TypeInfo{}, false
 }
 
 // String is the type's name, or "type N" for an unknown number.
 func (t Type) String() string {
-	if i, ok := types[t]; ok {
+	if i, _ := t.Info(); i.Name != "" {
 		return i.Name
 	}
 	return fmt.Sprintf("type %d", uint32(t))
+}
+
+// unknown is the error for a type that this program cannot size.
+func (t Type) unknown() error {
+	switch i, _ := t.Info(); {
+	case i.Removed:
+		return fmt.Errorf("%w: number %d was %s, which was removed from the format", ErrType, uint32(t), i.Name)
+	case i.Foreign != "":
+		return fmt.Errorf("%w: number %d is %s, a type of %s alone", ErrType, uint32(t), i.Name, i.Foreign)
+	}
+	return fmt.Errorf("%w: number %d", ErrType, uint32(t))
+}
+
+// hint says what to do about a type that this program cannot size; "" for the others.
+func (t Type) hint() string {
+	i, ok := t.Info()
+	switch {
+	case ok:
+		return ""
+	case t == removedInterleaved:
+		return "files of BitNet.cpp use this number for I2_S; else download or make a Q4_0 or IQ4_NL file: programs now rearrange it when they load it"
+	case i.Removed && t >= Type(31):
+		return "download or make a Q4_0 or IQ4_NL file: programs now rearrange it when they load it"
+	case i.Removed:
+		return "the file is older than GGUF's present types: convert the original checkpoint again"
+	case i.Foreign != "":
+		return "use the file with " + i.Foreign + ", or quantize the original checkpoint to a type that all programs know"
+	}
+	return "a newer ggufkit may know it; else the file is damaged"
 }
 
 // ParseType finds a type by its name in any case.
@@ -109,14 +150,14 @@ func ParseType(name string) (Type, error) {
 			return t, nil
 		}
 	}
-	return 0, fmt.Errorf("unknown tensor type %q", name)
+	return 0, fmt.Errorf("%w: %q", ErrType, name)
 }
 
 // RowBytes is the storage in bytes of n consecutive elements, which must fill whole blocks.
 func (t Type) RowBytes(n uint64) (uint64, error) {
 	i, ok := types[t]
 	if !ok {
-		return 0, fmt.Errorf("%w: %s has no known size", ErrType, t)
+		return 0, t.unknown()
 	}
 	if n%i.Block != 0 {
 		return 0, fmt.Errorf("%w: %d elements do not fill blocks of %d (%s)", ErrShape, n, i.Block, t)

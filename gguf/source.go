@@ -1,0 +1,119 @@
+package gguf
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/ggufkit/ggufkit/internal/mmap"
+)
+
+// Source is where the bytes of a file come from: a mapping, an open file, bytes in memory, or later a remote file that
+// hands out ranges. Ranges passed to View lie inside the file.
+type Source interface {
+	io.ReaderAt
+	// Size is the length of the file in bytes.
+	Size() uint64
+	// View gives n bytes at offset off. They are not changed, and stay valid while the source is open.
+	View(off, n uint64) ([]byte, error)
+}
+
+// Bytes is a file held in memory.
+func Bytes(b []byte) Source { return memory{bytes.NewReader(b), b} }
+
+type memory struct {
+	*bytes.Reader
+	b []byte
+}
+
+func (m memory) Size() uint64                       { return uint64(len(m.b)) }
+func (m memory) View(off, n uint64) ([]byte, error) { return m.b[off : off+n : off+n], nil }
+
+// mapped is a mapped file. Where the address space is too small for all of it, ranges are mapped as they are asked for.
+type mapped struct {
+	*os.File
+	size  uint64
+	whole *mmap.Mapping // nil when only parts are mapped
+
+	mu    sync.Mutex
+	parts map[[2]uint64]*mmap.Mapping
+}
+
+// maxWhole is the largest file that is mapped whole by a 32-bit program, in bytes; a 64-bit one maps any.
+const maxWhole = 1 << 29
+
+// openMapped opens and maps the file at path.
+func openMapped(path string) (*mapped, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := mapFile(f, ^uint(0)>>32 != 0)
+	if err != nil {
+		f.Close()
+	}
+	return m, err
+}
+
+// mapFile maps an open file: whole where the address space is large or the file small enough.
+func mapFile(f *os.File, large bool) (*mapped, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, &Error{Path: f.Name(), Offset: noOffset, Err: fmt.Errorf("%w: not a regular file", ErrMagic)}
+	}
+	m := &mapped{File: f, size: uint64(st.Size()), parts: map[[2]uint64]*mmap.Mapping{}}
+	if large || m.size <= maxWhole {
+		if m.whole, err = mmap.Map(f, 0, st.Size()); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (m *mapped) Size() uint64 { return m.size }
+
+func (m *mapped) View(off, n uint64) ([]byte, error) {
+	if m.whole != nil {
+		return m.whole.Bytes()[off : off+n : off+n], nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := [2]uint64{off, n}
+	if p, ok := m.parts[at]; ok {
+		return p.Bytes(), nil
+	}
+	p, err := mmap.Map(m.File, int64(off), int64(n))
+	if err != nil {
+		return nil, err
+	}
+	m.parts[at] = p
+	return p.Bytes(), nil
+}
+
+// advise passes advice about a range that lies inside the file.
+func (m *mapped) advise(off, n uint64, a mmap.Advice) error {
+	if m.whole == nil {
+		return nil
+	}
+	return m.whole.Advise(int(off), int(n), a)
+}
+
+func (m *mapped) Close() error {
+	err := m.File.Close()
+	if m.whole != nil {
+		if e := m.whole.Close(); err == nil {
+			err = e
+		}
+	}
+	for _, p := range m.parts {
+		if e := p.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
