@@ -66,6 +66,15 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
+// Names lists the tensors in file order.
+func (f *File) Names() []string {
+	names := make([]string, len(f.Tensors))
+	for i := range f.Tensors {
+		names[i] = f.Tensors[i].Name
+	}
+	return names
+}
+
 // Tensor finds a tensor by name.
 func (f *File) Tensor(name string) (*Tensor, bool) {
 	i, ok := f.index[name]
@@ -73,6 +82,15 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 		return nil, false
 	}
 	return &f.Tensors[i], true
+}
+
+// Names lists the tensors' names in file order.
+func (f *File) Names() []string {
+	names := make([]string, len(f.Tensors))
+	for i := range f.Tensors {
+		names[i] = f.Tensors[i].Name
+	}
+	return names
 }
 
 // locate gives offset in the file and size of a tensor's data, checked against the size of the file.
