@@ -84,15 +84,6 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 	return &f.Tensors[i], true
 }
 
-// Names lists the tensors' names in file order.
-func (f *File) Names() []string {
-	names := make([]string, len(f.Tensors))
-	for i := range f.Tensors {
-		names[i] = f.Tensors[i].Name
-	}
-	return names
-}
-
 // locate gives offset in the file and size of a tensor's data, checked against the size of the file.
 func (f *File) locate(t *Tensor) (off, n uint64, err error) {
 	fault := func(err error) error {
