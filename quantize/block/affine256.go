@@ -28,14 +28,13 @@ func (b *affineBlock) header(dst *[16]byte) {
 func (f *affineFormat) encode(b *affineBlock, x *[256]float32) {
 	var scales, minimums [8]float32
 	var w [32]float32
-	var scratch [32]uint8
 	for g := range 8 {
 		y := (*[32]float32)(x[32*g:])
 		average := sqrt32(sumSquares(y[:]) / 32)
 		for j, v := range y {
 			w[j] = average + abs32(v)
 		}
-		scales[g], minimums[g] = f.plain.fitAffine(b.q[32*g:][:32], scratch[:], y[:], w[:])
+		scales[g], minimums[g] = f.plain.fitAffine(b.q[32*g:][:32], y[:], w[:])
 	}
 	scale, d := quantize6(&scales)
 	minimum, dmin := quantize6(&minimums)
@@ -65,13 +64,12 @@ func quantize6(x *[8]float32) (q [8]uint8, d float32) {
 func (f *affineFormat) encodeWeighted(b *affineBlock, x *[256]float32, importance []float32) {
 	var scales, minimums, sums [8]float32
 	var w [32]float32
-	var scratch [32]uint8
 	meanSquare := 2 * sumSquares(x[:]) / 256
 	for g := range 8 {
 		y := x[32*g:][:32]
 		weighByImportance(w[:], importance[32*g:], y, meanSquare)
 		sums[g] = sum(w[:])
-		scales[g], minimums[g] = f.weighted.fitAffine(b.q[32*g:][:32], scratch[:], y, w[:])
+		scales[g], minimums[g] = f.weighted.fitAffine(b.q[32*g:][:32], y, w[:])
 	}
 	var scale, minimum [8]uint8
 	d := fitPositive(scale[:], scales[:], sums[:], 63)

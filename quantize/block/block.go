@@ -39,9 +39,13 @@ var codecs = []Codec{
 	{Type: gguf.Q5_0, Encode: encodeQ5_0, EncodeWeighted: encodeWeightedQ5_0, Decode: decodeQ5_0, Dot: dotQ5_0},
 	{Type: gguf.Q5_1, Encode: encodeQ5_1, EncodeWeighted: encodeWeightedQ5_1, Decode: decodeQ5_1, Dot: dotQ5_1},
 	{Type: gguf.Q8_0, Encode: encodeQ8_0, Decode: decodeQ8_0, Dot: dotQ8_0},
+	{Type: gguf.Q2_K, Encode: encodeQ2_K, EncodeWeighted: encodeWeightedQ2_K, Decode: decodeQ2_K, Dot: dotQ2_K},
+	{Type: gguf.Q3_K, Encode: encodeQ3_K, EncodeWeighted: encodeWeightedQ3_K, Decode: decodeQ3_K, Dot: dotQ3_K},
 	{Type: gguf.Q4_K, Encode: encodeQ4_K, EncodeWeighted: encodeWeightedQ4_K, Decode: decodeQ4_K, Dot: dotQ4_K},
 	{Type: gguf.Q5_K, Encode: encodeQ5_K, EncodeWeighted: encodeWeightedQ5_K, Decode: decodeQ5_K, Dot: dotQ5_K},
 	{Type: gguf.Q6_K, Encode: encodeQ6_K, EncodeWeighted: encodeWeightedQ6_K, Decode: decodeQ6_K, Dot: dotQ6_K},
+	{Type: gguf.IQ4_NL, Encode: encodeIQ4_NL, EncodeWeighted: encodeWeightedIQ4_NL, Decode: decodeIQ4_NL, Dot: dotIQ4_NL},
+	{Type: gguf.IQ4_XS, Encode: encodeIQ4_XS, EncodeWeighted: encodeWeightedIQ4_XS, Decode: decodeIQ4_XS, Dot: dotIQ4_XS},
 	{Type: gguf.BF16, Encode: half.EncodeBF16, Decode: half.DecodeBF16},
 }
 

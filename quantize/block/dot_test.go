@@ -33,6 +33,7 @@ func activations(x []float32) *block.Activations {
 var halves = map[gguf.Type][]int{
 	gguf.Q4_0: {0}, gguf.Q4_1: {0, 2}, gguf.Q5_0: {0}, gguf.Q5_1: {0, 2}, gguf.Q8_0: {0},
 	gguf.Q4_K: {0, 2}, gguf.Q5_K: {0, 2}, gguf.Q6_K: {208},
+	gguf.Q2_K: {80, 82}, gguf.Q3_K: {108}, gguf.IQ4_NL: {0}, gguf.IQ4_XS: {0},
 }
 
 // setHalves makes all float16 fields of the blocks of row the half h.

@@ -122,6 +122,54 @@ func roundSymmetric(q []uint8, x []float32, inverse float32, n int32) {
 	}
 }
 
+// fitSymmetricStepwise looks for the scale s and integers l in [-n, n) that make the sum of x^2*(x - s*l)^2 small: from the
+// scale that maps the element of largest magnitude to -n, it moves single integers as long as that lowers the error, in at
+// most five rounds. It returns s; q[i] is l+n.
+func fitSymmetricStepwise(q []uint8, x []float32, n int32) float32 {
+	top, magnitude := peak(x)
+	if magnitude < negligible {
+		clear(q)
+		return 0
+	}
+	inverse := float32(-n) / top
+	roundSymmetric(q, x, inverse, n)
+	var lx, ll float32
+	for i, v := range x {
+		w, l := v*v, float32(int32(q[i])-n)
+		lx += float32(float32(w*v) * l)
+		ll += float32(float32(w*l) * l)
+	}
+	for range 5 {
+		changed := false
+		for i, v := range x {
+			w, l := v*v, float32(int32(q[i])-n)
+			lxRest := lx - float32(float32(w*v)*l)
+			if !(lxRest > 0) {
+				continue
+			}
+			llRest := ll - float32(float32(w*l)*l)
+			moved := max(-n, min(n-1, nearest(float32(v*llRest)/lxRest)))
+			if moved == int32(q[i])-n {
+				continue
+			}
+			l = float32(moved)
+			lxRest += float32(float32(w*v) * l)
+			llRest += float32(float32(w*l) * l)
+			if llRest > 0 && float32(float32(lxRest*lxRest)*ll) > float32(float32(lx*lx)*llRest) {
+				q[i], lx, ll = uint8(moved+n), lxRest, llRest
+				changed = true
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	if ll > 0 {
+		return lx / ll
+	}
+	return 0
+}
+
 // affineSearch says which scales fitAffine tries: for each i up to steps, the one that spreads the range of a group over
 // levels + start + i*step.
 type affineSearch struct {
@@ -132,8 +180,10 @@ type affineSearch struct {
 }
 
 // fitAffine looks for a scale s, a minimum m >= 0 and integers q in [0, levels] that make the weighted error of s*q - m against x small.
-// For each scale tried it takes the s and m that are best for its q. scratch is as long as q.
-func (f *affineSearch) fitAffine(q, scratch []uint8, x, w []float32) (scale, minimum float32) {
+// For each scale tried it takes the s and m that are best for its q. A group has at most 32 elements.
+func (f *affineSearch) fitAffine(q []uint8, x, w []float32) (scale, minimum float32) {
+	var room [32]uint8
+	scratch := room[:len(q)]
 	lo, hi := bounds(x)
 	sumW, sumX := w[0], w[0]*x[0]
 	for i := 1; i < len(x); i++ {

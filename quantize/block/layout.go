@@ -121,9 +121,8 @@ func quantizeCentredWeighted(q *[32]uint8, x *[32]float32, importance []float32,
 // quantizeAffineWeighted is the encoder of Q4_1 and Q5_1 with importance weights.
 func quantizeAffineWeighted(q *[32]uint8, x *[32]float32, importance []float32, meanSquare float32, levels int32) (d, m float32) {
 	var w [32]float32
-	var scratch [32]uint8
 	weighByImportance(w[:], importance, x[:], meanSquare)
 	search := affineSearch{levels: levels, start: -0.9, step: 0.05, steps: 36}
-	d, m = search.fitAffine(q[:], scratch[:], x[:], w[:])
+	d, m = search.fitAffine(q[:], x[:], w[:])
 	return d, -m
 }
