@@ -186,7 +186,7 @@ func (p *Plan) checkRequantize(allow bool) error {
 // checkSource refuses files whose tensors this package does not read.
 func checkSource(f *gguf.File) error {
 	if n, err := f.Meta.Uint("split.count"); err == nil && n > 1 {
-		return fmt.Errorf("the file is one of %d parts\nhint: put them together first: ggufkit merge FIRST OUT", n)
+		return fmt.Errorf("the file is one of %d parts\nhint: join the parts into one file first", n)
 	}
 	if !littleEndian(f) {
 		return errors.New("the file is big-endian\nhint: rewrite it as little-endian first")
