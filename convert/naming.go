@@ -181,11 +181,11 @@ func title(id string) string {
 func sizeOf(params uint64) string {
 	value, suffix := float64(params)*1e-3, "K"
 	for _, unit := range []struct {
-		size   float64
+		scale  float64
 		suffix string
-	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}} {
-		if float64(params) > unit.size {
-			value, suffix = float64(params)/unit.size, unit.suffix
+	}{{1e-12, "T"}, {1e-9, "B"}, {1e-6, "M"}} {
+		if scaled := float64(params) * unit.scale; scaled > 1 {
+			value, suffix = scaled, unit.suffix
 			break
 		}
 	}

@@ -119,7 +119,15 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if o.VocabOnly {
 		tensors = nil
 	}
-	return &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, Notes: p.notes, ckpt: ckpt, params: params, rope: p.rope}, nil
+	plan := &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, Notes: p.notes, ckpt: ckpt, params: params, rope: p.rope}
+	laid := plan.list()
+	if _, _, err := gguf.Layout(meta, laid); err != nil {
+		return nil, err
+	}
+	for i := range laid {
+		plan.Tensors[i].Offset = laid[i].Offset
+	}
+	return plan, nil
 }
 
 // pair matches the checkpoint's tensors with the architecture's by name and finds the embedding matrix.
@@ -316,7 +324,7 @@ func explainShape(params *arch.Params, t *target) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// Size is the size of the output in bytes.
+// Size is the size of the output in bytes, exactly.
 func (p *Plan) Size() (uint64, error) {
 	_, total, err := gguf.Layout(p.Meta, p.list())
 	return total, err
