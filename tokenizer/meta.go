@@ -209,8 +209,11 @@ func (v *Vocab) readEOG(m *gguf.Meta) error {
 
 func (v *Vocab) readTemplates(m *gguf.Meta) error {
 	for key := range m.All() {
-		name, named := strings.CutPrefix(key, keyTemplate+".")
-		if key != keyTemplate && !named {
+		name, ok := strings.CutPrefix(key, keyTemplate)
+		if ok && name != "" {
+			name, ok = strings.CutPrefix(name, ".")
+		}
+		if !ok {
 			continue
 		}
 		text, err := m.Str(key)
