@@ -160,7 +160,9 @@ func listPackages(t *testing.T) []listed {
 
 // TestTableForbids keeps the checker itself honest.
 func TestTableForbids(t *testing.T) {
-	find := func(pkg string) rule { return table[slices.IndexFunc(table, func(r rule) bool { return r.pkg == pkg })] }
+	find := func(pkg string) rule {
+		return table[slices.IndexFunc(table, func(r rule) bool { return r.pkg == pkg })]
+	}
 	for _, c := range []struct {
 		pkg, imp string
 		allowed  bool

@@ -258,3 +258,12 @@ func TestTreeNamesNoMachine(t *testing.T) {
 		}
 	})
 }
+
+// TestAssemblyHasItsPlace: machine code is in internal/kernel, beside its portable twin, and nowhere else.
+func TestAssemblyHasItsPlace(t *testing.T) {
+	walk(t, func(path string, _ func() []byte) {
+		if ext := filepath.Ext(path); (ext == ".s" || ext == ".c" || ext == ".syso") && !strings.HasPrefix(path, "internal/kernel/") {
+			t.Errorf("%s: assembly outside internal/kernel", path)
+		}
+	})
+}

@@ -1,0 +1,54 @@
+# Targets of ggufkit. `make test` needs Go alone and no network once the modules are there;
+# `make oracle` and `make e2e` need data from elsewhere and fail, never skip, without it.
+
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PLATFORMS   := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
+
+# Reference data of the established programs (make oracle), and the folder of real models (make models, make e2e).
+ORACLE         ?= ../shared/oracle
+GGUFKIT_MODELS ?= models
+
+export CGO_ENABLED := 0
+export GOFLAGS     := -mod=readonly $(GOFLAGS)
+
+.PHONY: build demo test oracle models e2e check lint cross asm clean
+
+build: ## the program, as bin/ggufkit
+	$(GO) build -trimpath -o bin/ggufkit ./cmd/ggufkit
+
+demo: build ## the whole job on the demo checkpoint, under a minute
+	sh testdata/gen/demo.sh
+
+test: ## everything that needs no data from elsewhere
+	$(GO) test ./...
+
+oracle: ## against the reference data in $(ORACLE)
+	@test -d '$(ORACLE)' || { echo "ORACLE: there is no folder $(ORACLE); set ORACLE to the reference data" >&2; exit 1; }
+	ORACLE='$(abspath $(ORACLE))' $(GO) test -tags oracle ./...
+
+models: ## fetch the real models into $(GGUFKIT_MODELS)
+	sh testdata/gen/models.sh '$(GGUFKIT_MODELS)'
+
+e2e: ## with real models; needs `make models` first, and root for the test with a full disk
+	@test -d '$(GGUFKIT_MODELS)' || { echo "GGUFKIT_MODELS: there is no folder $(GGUFKIT_MODELS); run 'make models'" >&2; exit 1; }
+	GGUFKIT_MODELS='$(abspath $(GGUFKIT_MODELS))' ORACLE='$(abspath $(ORACLE))' $(GO) test -timeout 30m -tags e2e ./...
+
+check: lint cross ## format, vet, rules, every platform, the module files
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
+	$(GO) vet ./... && $(GO) vet -tags 'oracle e2e' ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+
+lint: ## the rules of internal/lint
+	$(GO) test -count=1 ./internal/lint
+
+cross: ## builds and vets for every platform
+	@for p in $(PLATFORMS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
+
+asm: ## there is no assembly yet; what comes has its only place in internal/kernel
+	$(GO) test -count=1 -run TestAssemblyHasItsPlace ./internal/lint
+
+clean:
+	rm -rf bin

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// permute rewrites a command line so that cli sees what the user meant: flags may stand before or after the arguments,
+// a value may look like a flag ("--seed -1"), and llama.cpp's underscores ("--top_p") are taken for hyphens.
+// Flags come out as --name=value before a "--", the arguments after it. Unknown commands and flags are usage errors.
+func permute(app *cli.App, args []string) ([]string, error) {
+	if len(args) < 2 {
+		return args, nil
+	}
+	out, rest := args[:1:1], args[1:]
+	if rest[0] == "help" { // "help CMD" is "CMD --help"
+		rest = append(rest[1:len(rest):len(rest)], "--help")
+	}
+	if strings.HasPrefix(rest[0], "-") {
+		if slices.Contains([]string{"-h", "-help", "--help", "-v", "-version", "--version"}, rest[0]) {
+			return append(out, rest[0]), nil
+		}
+		return nil, usagef("put the command first: ggufkit COMMAND "+strings.Join(rest, " "), "no command before %s", rest[0])
+	}
+	cmd, path, rest, err := findCommand(app.Commands, rest)
+	if err != nil {
+		return nil, err
+	}
+	flags, positional, err := splitFlags(cmd, strings.Join(path, " "), rest)
+	if err != nil {
+		return nil, err
+	}
+	out = append(append(out, path...), flags...)
+	return append(append(out, "--"), positional...), nil
+}
+
+// findCommand descends from the table to the command that the leading words of args name.
+func findCommand(table []*cli.Command, args []string) (cmd *cli.Command, path, rest []string, err error) {
+	for rest = args; ; rest = rest[1:] {
+		if len(rest) == 0 || cmd != nil && strings.HasPrefix(rest[0], "-") {
+			return cmd, path, rest, nil
+		}
+		i := slices.IndexFunc(table, func(c *cli.Command) bool { return c.HasName(rest[0]) })
+		if i < 0 {
+			return nil, nil, nil, usagef(cli.SuggestCommand(table, rest[0]), "there is no command %q", strings.Join(append(path, rest[0]), " "))
+		}
+		cmd, table = table[i], table[i].Subcommands
+		path = append(path, cmd.Name)
+		if len(table) == 0 {
+			return cmd, path, rest[1:], nil
+		}
+	}
+}
+
+// splitFlags sorts the words after a command into flags, each as one --name=value, and arguments.
+func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional []string, err error) {
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		if word == "--" {
+			return flags, append(positional, args[i+1:]...), nil
+		}
+		if word == "-" || !strings.HasPrefix(word, "-") {
+			positional = append(positional, word)
+			continue
+		}
+		name, value, hasValue := strings.Cut(word, "=")
+		flag := findFlag(cmd, name)
+		if flag == nil {
+			hint := fmt.Sprintf("did you mean %s? 'ggufkit %s --help' lists the flags; an argument that starts with '-' goes after '--'",
+				cli.SuggestFlag(cmd.Flags, strings.TrimLeft(name, "-"), false), path)
+			return nil, nil, usagef(hint, "%s has no flag %s", path, name)
+		}
+		name = flag.Names()[0]
+		if df, ok := flag.(cli.DocGenerationFlag); ok && df.TakesValue() && !hasValue {
+			if i++; i == len(args) || findFlag(cmd, args[i]) != nil {
+				return nil, nil, usagef("write --"+name+"=VALUE if the value itself looks like a flag", "%s needs a value", word)
+			}
+			value, hasValue = args[i], true
+		}
+		if hasValue {
+			flags = append(flags, "--"+name+"="+value)
+		} else {
+			flags = append(flags, "--"+name)
+		}
+	}
+	return flags, positional, nil
+}
+
+// findFlag finds the flag of a command that a word such as "-n", "--top-p" or "--top_p" names.
+func findFlag(cmd *cli.Command, word string) cli.Flag {
+	name, ok := strings.CutPrefix(word, "-")
+	if !ok {
+		return nil
+	}
+	name = strings.ReplaceAll(strings.TrimPrefix(name, "-"), "_", "-")
+	for _, f := range append([]cli.Flag{cli.HelpFlag}, cmd.Flags...) {
+		if slices.Contains(f.Names(), name) {
+			return f
+		}
+	}
+	return nil
+}

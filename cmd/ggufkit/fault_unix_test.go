@@ -1,0 +1,48 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestFailedWrites: a write that fails (here at a limit on file sizes, as it would on a full disk) ends the command with the
+// system's reason, and leaves nothing behind.
+func TestFailedWrites(t *testing.T) {
+	in := demoF32(t)
+	before := readFile(t, in)
+	for name, args := range map[string][]string{
+		"convert":  {"convert", filepath.Join("..", "..", "testdata", "demo"), "--type", "F32", "-o"},
+		"quantize": {"quantize", in, "Q8_0", "-o"},
+		"meta":     {"meta", "set", in, "general.description:str=new", "-o"},
+		"logits":   {"logits", "-m", in, "--ids", strings.Repeat("5,", 500) + "5", "-o"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			cmd := program(t, append(args, filepath.Join(dir, "out"))...)
+			// The limit is in units of 512 or 1024 bytes, as the shell has it: 1 or 2 MiB.
+			cmd.Args = append([]string{"sh", "-c", `ulimit -f 2048; exec "$0" "$@"`, filepath.Join(dir, "ggufkit")}, cmd.Args[1:]...)
+			if err := os.Symlink(cmd.Path, filepath.Join(dir, "ggufkit")); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Path = "/bin/sh"
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				t.Fatal("the command ended well")
+			}
+			if !strings.Contains(string(out), "file too large") {
+				t.Errorf("the message does not give the system's reason: %s", out)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 1 {
+				t.Errorf("left behind: %v", left)
+			}
+			if !bytes.Equal(readFile(t, in), before) {
+				t.Error("the input has changed")
+			}
+		})
+	}
+}

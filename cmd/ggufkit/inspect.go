@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ggufkit/ggufkit/inspect"
+	"github.com/urfave/cli/v2"
+)
+
+func inspectCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "inspect",
+		Usage:     "show what is in a file",
+		UsageText: "ggufkit inspect FILE [--meta] [--tensors] [--tokens] [--json]",
+		Description: `Works on files of any architecture, version and byte order, whole or damaged: faults are listed.
+Without a flag it shows a summary, the metadata and the totals per type. --json holds every value in full.
+
+Examples:
+  ggufkit inspect model.gguf
+  ggufkit inspect model.gguf --tensors --json`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "meta", Usage: "show the metadata"},
+			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
+			&cli.BoolFlag{Name: "tokens", Usage: "list the vocabulary"},
+			jsonFlag(),
+		},
+		Action: u.action(1, 1, func(c *cli.Context) error { return inspectFile(c, u) }),
+	}
+}
+
+func inspectFile(c *cli.Context, u *ui) error {
+	r, err := inspect.Read(c.Args().First())
+	if err != nil {
+		return err
+	}
+	meta, tensors, tokens := c.Bool("meta"), c.Bool("tensors"), c.Bool("tokens")
+	if c.Bool("json") {
+		if !meta && !tensors && !tokens {
+			meta, tensors = true, true
+		}
+		err = u.json(sections(*r, meta, tensors, tokens))
+	} else {
+		err = printReport(u, r, meta, tensors, tokens)
+	}
+	if err != nil {
+		return err
+	}
+	if d := r.Fatal(); d != nil {
+		return fmt.Errorf("%s: the file is damaged: %s", r.File, d.Message)
+	}
+	return nil
+}
+
+// sections drops what was not asked for.
+func sections(r inspect.Report, meta, tensors, tokens bool) inspect.Report {
+	if !meta {
+		r.Meta = nil
+	}
+	if !tensors {
+		r.Tensors = nil
+	}
+	if !tokens {
+		r.Tokens = nil
+	}
+	return r
+}
+
+func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
+	all := !meta && !tensors && !tokens
+	var parts []func() error
+	if all {
+		parts = append(parts, func() error { return printSummary(u, r) })
+	}
+	if all || meta {
+		parts = append(parts, func() error { return printMeta(u, r.Meta) })
+	}
+	if all {
+		parts = append(parts, func() error { return printTypes(u, r) })
+	}
+	if tensors {
+		parts = append(parts, func() error { return printTensors(u, r.Tensors) })
+	}
+	if tokens {
+		parts = append(parts, func() error { return printTokens(u, r.Tokens) })
+	}
+	if len(r.Defects) > 0 {
+		parts = append(parts, func() error { return printDefects(u, r.Defects) })
+	}
+	for i, part := range parts {
+		if i > 0 {
+			u.printf("\n")
+		}
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printSummary(u *ui, r *inspect.Report) error {
+	for _, line := range [][2]string{
+		{"file", r.File},
+		{"format", fmt.Sprintf("GGUF v%d, %s-endian, tensors aligned to %d bytes", r.Version, r.ByteOrder, r.Alignment)},
+		{"size", fmt.Sprintf("%s (%s bytes)", size(r.Size), commas(r.Size))},
+		{"architecture", r.Architecture},
+		{"name", r.Name},
+		{"parameters", fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)},
+		{"context", commas(r.Context)},
+		{"tokenizer", vocabularyLine(r)},
+	} {
+		u.printf("%-14s%s\n", line[0], line[1])
+	}
+	return nil
+}
+
+func vocabularyLine(r *inspect.Report) string {
+	if r.Tokenizer == "" {
+		return "none"
+	}
+	s := fmt.Sprintf("%s, %s tokens", r.Tokenizer, commas(uint64(r.TokenCount)))
+	if r.DuplicateTokens > 0 {
+		s += fmt.Sprintf(" (%d with the text of another)", r.DuplicateTokens)
+	}
+	if r.ChatTemplate {
+		return s + ", with a chat template"
+	}
+	return s + ", no chat template"
+}
+
+func printMeta(u *ui, meta []inspect.KV) error {
+	rows := make([][]string, len(meta))
+	for i, kv := range meta {
+		rows[i] = []string{kv.Key, kv.Type, kv.Short(60)}
+	}
+	return u.table([]string{"key", "type", "value"}, rows)
+}
+
+func printTypes(u *ui, r *inspect.Report) error {
+	rows := make([][]string, len(r.Types))
+	for i, t := range r.Types {
+		share := "-"
+		if r.TensorBytes > 0 {
+			share = fmt.Sprintf("%.1f %%", 100*float64(t.Bytes)/float64(r.TensorBytes))
+		}
+		rows[i] = []string{t.Type, strconv.Itoa(t.Tensors), commas(t.Parameters), commas(t.Bytes), share}
+	}
+	return u.table([]string{"type", "tensors", "parameters", "bytes", "share"}, rows, "tensors", "parameters", "bytes", "share")
+}
+
+func printTensors(u *ui, tensors []inspect.Tensor) error {
+	rows := make([][]string, len(tensors))
+	for i, t := range tensors {
+		bytes := "?"
+		if t.Bytes != nil {
+			bytes = commas(*t.Bytes)
+		}
+		rows[i] = []string{t.Name, t.Type, shapeText(t.Shape), strconv.FormatUint(t.Offset, 10), bytes}
+	}
+	return u.table([]string{"tensor", "type", "shape", "offset", "bytes"}, rows, "offset", "bytes")
+}
+
+func shapeText(shape []uint64) string {
+	s := make([]string, len(shape))
+	for i, n := range shape {
+		s[i] = strconv.FormatUint(n, 10)
+	}
+	return strings.Join(s, " x ")
+}
+
+func printTokens(u *ui, tokens []inspect.Token) error {
+	rows := make([][]string, len(tokens))
+	for i, t := range tokens {
+		rows[i] = []string{strconv.Itoa(t.ID), strconv.Quote(t.Text), t.Type, strconv.FormatFloat(t.Score, 'g', -1, 32)}
+	}
+	return u.table([]string{"id", "text", "type", "score"}, rows, "id", "score")
+}
+
+func printDefects(u *ui, defects []inspect.Defect) error {
+	rows := make([][]string, len(defects))
+	for i, d := range defects {
+		kind := "warning"
+		if d.Fatal {
+			kind = "fault"
+		}
+		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), d.Where, d.Message}
+	}
+	return u.table([]string{"defect", "offset", "where", "what"}, rows, "offset")
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/infer"
+	"github.com/ggufkit/ggufkit/infer/sample"
+	"github.com/ggufkit/ggufkit/tokenizer"
+	"github.com/urfave/cli/v2"
+)
+
+// modelFlags are those of every command that loads a model.
+func modelFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` to load", Required: true},
+		&cli.StringFlag{Name: "precision", Value: "fast", Usage: "`exact`: float32 throughout; fast: activations in 8 bits"},
+		&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "compute at most `N` tokens at once (0: 512)"},
+		threadsFlag(),
+	}
+}
+
+// contextFlag is separate, since logits takes what its ids need.
+func contextFlag(usage string) cli.Flag {
+	return &cli.IntFlag{Name: "context", Aliases: []string{"c", "ctx-size"}, Usage: usage}
+}
+
+// loaded is an open model file and what was made of it.
+type loaded struct {
+	file  *gguf.File
+	model *infer.Model
+}
+
+// loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
+func loadModel(c *cli.Context, context int) (*loaded, error) {
+	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
+	switch p := c.String("precision"); p {
+	case "fast":
+		o.Precision = infer.Fast
+	case "exact":
+		o.Precision = infer.Exact
+	default:
+		return nil, usagef("the precisions are exact and fast", "no precision is called %q", p)
+	}
+	f, err := gguf.Open(c.String("model"))
+	if err != nil {
+		return nil, err
+	}
+	m, err := infer.Load(f, f.Meta, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", f.Path, err), f.Close())
+	}
+	return &loaded{file: f, model: m}, nil
+}
+
+func (l *loaded) close() {
+	l.model.Close()
+	l.file.Close()
+}
+
+// openTokenizer prepares the tokenizer of an open file.
+func openTokenizer(f *gguf.File) (*tokenizer.Tokenizer, error) {
+	v, err := tokenizer.VocabOf(f.Meta)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	t, err := tokenizer.New(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
+	}
+	return t, nil
+}
+
+// sampleFlags choose how the next token is drawn. The defaults are llama.cpp's.
+func sampleFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.Float64Flag{Name: "temp", Aliases: []string{"temperature"}, Value: 0.8, Usage: "divide the logits by `T`; 0: always the most likely token"},
+		&cli.IntFlag{Name: "top-k", Value: 40, Usage: "draw from the `K` most likely tokens (0: all)"},
+		&cli.Float64Flag{Name: "top-p", Value: 0.95, Usage: "draw from the most likely tokens that together have probability `P` (1: all)"},
+		&cli.Float64Flag{Name: "min-p", Value: 0.05, Usage: "draw from tokens at least `P` times as likely as the first (0: all)"},
+		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely by `X` (1: off)"},
+		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "window of the penalty in tokens (0: off, -1: all)"},
+		&cli.Int64Flag{Name: "seed", Aliases: []string{"s"}, Value: -1, Usage: "the same `SEED` gives the same text (-1: another one every time)"},
+	}
+}
+
+// samplerOptions reads sampleFlags; seed replaces a negative --seed.
+func samplerOptions(c *cli.Context, seed uint64) sample.Options {
+	if s := c.Int64("seed"); s >= 0 {
+		seed = uint64(s)
+	}
+	return sample.Options{
+		Temperature:   float32(c.Float64("temp")),
+		TopK:          c.Int("top-k"),
+		TopP:          float32(c.Float64("top-p")),
+		MinP:          float32(c.Float64("min-p")),
+		RepeatPenalty: float32(c.Float64("repeat-penalty")),
+		RepeatLastN:   c.Int("repeat-last-n"),
+		Seed:          seed,
+	}
+}

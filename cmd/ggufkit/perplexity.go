@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/infer/eval"
+	"github.com/ggufkit/ggufkit/tokenizer"
+	"github.com/urfave/cli/v2"
+)
+
+func perplexityCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "perplexity",
+		Usage:     "measure how well a model predicts a text",
+		UsageText: "ggufkit perplexity -m MODEL -f TEXT [-c 512] [--chunks N] [flags]",
+		Description: `The text is cut into windows of the context; of each the second half is scored, as llama-perplexity does it.
+The running estimate goes to stderr after each window.
+
+Example:
+  ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8`,
+		Flags: append(modelFlags(),
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", Required: true},
+			contextFlag("length of a window in tokens (0: 512)"),
+			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
+			jsonFlag(), quietFlag()),
+		Action: u.action(0, 0, func(c *cli.Context) error { return perplexity(c, u) }),
+	}
+}
+
+func perplexity(c *cli.Context, u *ui) error {
+	window := c.Int("context")
+	if window == 0 {
+		window = 512
+	}
+	l, err := loadModel(c, window)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	ids, bos, err := textIDs(l.file, c.String("file"))
+	if err != nil {
+		return err
+	}
+	r, err := eval.Perplexity(c.Context, l.model, ids, eval.PerplexityOptions{
+		Context: window,
+		Chunks:  c.Int("chunks"),
+		BOS:     bos,
+		Progress: func(done, total int, running eval.PerplexityResult) {
+			u.note("window %d of %d: perplexity %.4f", done, total, running.Perplexity)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return u.json(r)
+	}
+	u.printf("perplexity %.4f +/- %.4f over %d tokens in %d windows of %d\n", r.Perplexity, r.StdErr, r.Tokens, r.Chunks, r.Context)
+	return nil
+}
+
+// textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.
+func textIDs(f *gguf.File, path string) (ids []int32, bos int32, err error) {
+	tok, err := openTokenizer(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if ids, err = tok.Encode(string(text), tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", path, err)
+	}
+	bos = -1
+	if tok.Vocab.AddBOS != nil && *tok.Vocab.AddBOS {
+		bos = tok.Vocab.BOS
+	}
+	return ids, bos, nil
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/ggufkit/ggufkit/quantize"
+	"github.com/ggufkit/ggufkit/quantize/mix"
+	"github.com/urfave/cli/v2"
+)
+
+func quantizeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "quantize",
+		Usage:     "make a smaller file and tell what each tensor lost",
+		UsageText: "ggufkit quantize IN [OUT] TYPE [flags]",
+		Description: `TYPE is a mix such as Q4_K_M or Q8_0. Without OUT the name follows from IN: model-F32.gguf gives model-Q4_K_M.gguf.
+The table names for each tensor the rule that chose its type, and the error against IN: root mean square, the same relative to
+the values themselves, the largest single error, and the cosine.
+
+Types: ` + strings.Join(recipeNames(), " ") + `
+
+Examples:
+  ggufkit quantize model-F32.gguf Q4_K_M
+  ggufkit quantize model-F32.gguf small.gguf Q4_K_M --tensor-type 'attn_v=Q8_0' --report report.json
+  ggufkit quantize model-F32.gguf Q4_0 --dry-run`,
+		Flags: []cli.Flag{
+			outputFlag("write to `OUT` (as the second argument does)"),
+			&cli.StringSliceFlag{Name: "tensor-type", Usage: "give tensors whose name matches a type of their own: `REGEX=TYPE` (may be repeated)"},
+			&cli.StringFlag{Name: "output-type", Aliases: []string{"output-tensor-type"}, Usage: "`TYPE` of the output matrix"},
+			&cli.StringFlag{Name: "embedding-type", Aliases: []string{"token-embedding-type"}, Usage: "`TYPE` of the token embeddings"},
+			&cli.BoolFlag{Name: "pure", Usage: "give all tensors the base type: no rules of the mix"},
+			&cli.BoolFlag{Name: "leave-output", Aliases: []string{"leave-output-tensor"}, Usage: "leave the output matrix as it is"},
+			&cli.BoolFlag{Name: "allow-requantize", Usage: "accept tensors that are quantized already"},
+			&cli.BoolFlag{Name: "strict", Usage: "refuse if a tensor does not fit the type that its rule gives"},
+			&cli.Float64Flag{Name: "max-rmse", Usage: "refuse, with status 3, if the relative error of a tensor exceeds `X`"},
+			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`"},
+			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
+		},
+		Action: u.action(2, 3, func(c *cli.Context) error { return quantizeFile(c, u) }),
+	}
+}
+
+func recipeNames() []string {
+	var names []string
+	for _, r := range mix.Recipes() {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+func quantizeFile(c *cli.Context, u *ui) error {
+	o, err := quantizeOptions(c)
+	if err != nil {
+		return err
+	}
+	in := c.Args().First()
+	out, err := quantizeOutput(c, o.Recipe)
+	if err != nil {
+		return err
+	}
+	f, err := gguf.Open(in)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	plan, err := quantize.NewPlan(f, o)
+	if err != nil {
+		return err
+	}
+	report := plan.Report()
+	if !c.Bool("dry-run") {
+		bar := u.progress("quantizing")
+		report, err = plan.Run(c.Context, out, quantize.RunOptions{
+			Threads:    c.Int("threads"),
+			MaxRelRMSE: c.Float64("max-rmse"),
+			Progress:   func(p quantize.Progress) { bar.set(p.Done, p.Total) },
+		})
+		bar.finish()
+	}
+	// A result that a limit refused is worth a report too.
+	if path := c.String("report"); path != "" && report != nil {
+		if err := writeJSON(path, report, in, out); err != nil {
+			return err
+		}
+	}
+	var limit *quantize.LimitError
+	if errors.As(err, &limit) {
+		return &verdictError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return u.json(report)
+	}
+	return printQuantized(c, u, out, report)
+}
+
+// quantizeOptions reads the type, which is the last argument, and the flags that choose types.
+func quantizeOptions(c *cli.Context) (quantize.Options, error) {
+	o := quantize.Options{AllowRequantize: c.Bool("allow-requantize"), Mix: mix.Options{
+		Pure:            c.Bool("pure"),
+		LeaveOutput:     c.Bool("leave-output"),
+		RefuseFallbacks: c.Bool("strict"),
+	}}
+	var err error
+	if o.Recipe, err = parseRecipe(c.Args().Get(c.NArg() - 1)); err != nil {
+		return o, err
+	}
+	if o.Mix.OutputType, err = typeFlag(c, "output-type"); err != nil {
+		return o, err
+	}
+	if o.Mix.EmbeddingType, err = typeFlag(c, "embedding-type"); err != nil {
+		return o, err
+	}
+	for _, s := range c.StringSlice("tensor-type") {
+		i := strings.LastIndexByte(s, '=')
+		if i < 1 {
+			return o, usagef("write --tensor-type REGEX=TYPE", "--tensor-type %q has no type", s)
+		}
+		t, err := parseType("tensor-type", s[i+1:])
+		if err != nil {
+			return o, err
+		}
+		o.Mix.Overrides = append(o.Mix.Overrides, mix.Override{Pattern: s[:i], Type: t})
+	}
+	return o, nil
+}
+
+// parseRecipe finds a mix by its name; an unknown one is wrong usage.
+func parseRecipe(name string) (*mix.Recipe, error) {
+	r, err := mix.Parse(name)
+	if err != nil {
+		return nil, usagef("one of "+strings.Join(recipeNames(), " "), "there is no quantization type %q", name)
+	}
+	return r, nil
+}
+
+// typeFlag is the tensor type that a flag names, nil if it is not given.
+func typeFlag(c *cli.Context, name string) (*gguf.Type, error) {
+	if !c.IsSet(name) {
+		return nil, nil
+	}
+	t, err := parseType(name, c.String(name))
+	return &t, err
+}
+
+func parseType(flag, name string) (gguf.Type, error) {
+	t, err := gguf.ParseType(name)
+	if err != nil {
+		return t, usagef("a type of single tensors is F16, Q8_0, Q6_K ...", "--%s: %v", flag, err)
+	}
+	return t, nil
+}
+
+// quantizeOutput is the name that was given, or one that follows from the input's.
+func quantizeOutput(c *cli.Context, r *mix.Recipe) (string, error) {
+	flag, args := c.String("output"), c.Args().Slice()
+	switch {
+	case flag != "" && len(args) == 3:
+		return "", usagef("give OUT or -o OUT, not both", "two outputs: %s and %s", args[1], flag)
+	case flag != "":
+		return flag, nil
+	case len(args) == 3:
+		return args[1], nil
+	}
+	return renamed(args[0], r.Name), nil
+}
+
+// renamed puts a type into the place of the one at the end of a file name: "dir/model-F32.gguf" gives "dir/model-Q4_K_M.gguf".
+func renamed(path, label string) string {
+	dir, base := filepath.Split(path)
+	base = strings.TrimSuffix(base, ".gguf")
+	if i := strings.LastIndexAny(base, "-."); i > 0 {
+		if _, err := mix.Parse(base[i+1:]); err == nil {
+			base = base[:i]
+		}
+	}
+	return filepath.Join(dir, base+"-"+label+".gguf")
+}
+
+// writeJSON writes v to a file of its own, which must not be one of those in use.
+func writeJSON(path string, v any, inUse ...string) error {
+	f, err := atomicfile.Create(path, inUse...)
+	if err != nil {
+		return err
+	}
+	defer f.Abort()
+	if err := (&ui{out: f}).json(v); err != nil {
+		return err
+	}
+	return f.Commit()
+}
+
+func printQuantized(c *cli.Context, u *ui, out string, r *quantize.Report) error {
+	rows := make([][]string, len(r.Tensors))
+	for i, t := range r.Tensors {
+		rows[i] = append([]string{t.Name, t.From, t.To, fmt.Sprintf("%.2f", t.BPW)}, append(errorCells(t.Errors), t.Rule)...)
+	}
+	header := []string{"tensor", "from", "to", "bpw", "rel rmse", "rmse", "max error", "cosine", "rule"}
+	if err := u.table(header, rows, header[3:8]...); err != nil {
+		return err
+	}
+	u.printf("\n")
+	if f := r.Fallbacks; f.Tensors > 0 {
+		u.printf("%d tensors (%.1f %% of the weights) do not fit the type of their rule: %.2f bits per weight instead of %.2f\n",
+			f.Tensors, 100*f.Share, r.BPW, f.NominalBPW)
+	}
+	if r.Errors != nil {
+		u.printf("all weights: relative rmse %.5f, rmse %.3g, max error %.3g, cosine %.6f\n", r.RelRMSE, r.RMSE, r.MaxError, r.Cosine)
+	}
+	verb := "is"
+	if c.Bool("dry-run") {
+		verb = "would be"
+	}
+	u.printf("%s %s %s bytes, %.2f bits per weight, %.1f %% of the source\n",
+		out, verb, commas(r.Bytes), r.BPW, 100*float64(r.Bytes)/float64(max(r.SourceBytes, 1)))
+	return nil
+}
+
+// errorCells prints the errors of a tensor, dashes where none were measured or made.
+func errorCells(e *quantize.Errors) []string {
+	if e == nil {
+		return []string{"-", "-", "-", "-"}
+	}
+	return []string{fmt.Sprintf("%.5f", e.RelRMSE), fmt.Sprintf("%.3g", e.RMSE), fmt.Sprintf("%.3g", e.MaxError), fmt.Sprintf("%.6f", e.Cosine)}
+}

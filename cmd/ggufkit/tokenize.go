@@ -1,0 +1,83 @@
+package main
+
+import (
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/tokenizer"
+	"github.com/urfave/cli/v2"
+)
+
+func tokenizeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "tokenize",
+		Usage:     "turn a text into token ids",
+		UsageText: "ggufkit tokenize -m MODEL [-p TEXT | -f FILE] [flags]",
+		Description: `Works on vocabulary-only files too. Without -p and -f the text comes from stdin.
+
+Examples:
+  ggufkit tokenize -m model.gguf -p 'Now is the winter'
+  ggufkit tokenize -m model.gguf -f speech.txt --json`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` that holds the vocabulary", Required: true},
+			&cli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "the `TEXT`"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "read the text from `FILE` (-: stdin)"},
+			&cli.BoolFlag{Name: "no-special", Usage: "add no BOS and no EOS"},
+			&cli.BoolFlag{Name: "parse-special", Usage: "read special tokens that are written in the text"},
+			jsonFlag(),
+		},
+		Action: u.action(0, 0, func(c *cli.Context) error { return tokenize(c, u) }),
+	}
+}
+
+func tokenize(c *cli.Context, u *ui) error {
+	f, err := gguf.Open(c.String("model"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	tok, err := openTokenizer(f)
+	if err != nil {
+		return err
+	}
+	text, err := inputText(c, u)
+	if err != nil {
+		return err
+	}
+	ids, err := tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: !c.Bool("no-special"), ParseSpecial: c.Bool("parse-special")})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return u.jsonLine(struct {
+			IDs []int32 `json:"ids"`
+		}{append([]int32{}, ids...)})
+	}
+	rows := make([][]string, len(ids))
+	for i, id := range ids {
+		piece, err := tok.Piece(id, true)
+		if err != nil {
+			return err
+		}
+		rows[i] = []string{strconv.Itoa(int(id)), strconv.Quote(string(piece))}
+	}
+	return u.table([]string{"id", "text"}, rows, "id")
+}
+
+// inputText is the text that -p or -f names, else all of stdin.
+func inputText(c *cli.Context, u *ui) (string, error) {
+	if c.IsSet("prompt") {
+		if c.IsSet("file") {
+			return "", usagef("give -p or -f, not both", "two texts")
+		}
+		return c.String("prompt"), nil
+	}
+	if name := c.String("file"); name != "" && name != "-" {
+		b, err := os.ReadFile(name)
+		return string(b), err
+	}
+	b, err := io.ReadAll(u.in)
+	return string(b), err
+}

@@ -1,0 +1,251 @@
+// Package inspect tells what is in a GGUF file of any architecture: plain structs that a program prints or writes as JSON.
+package inspect
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// Report is everything about one file. Sections that a caller does not want are set to nil.
+type Report struct {
+	Summary
+	Meta    []KV        `json:"meta,omitempty"`
+	Types   []TypeTotal `json:"types,omitempty"`
+	Tensors []Tensor    `json:"tensors,omitempty"`
+	Tokens  []Token     `json:"tokens,omitempty"`
+	Defects []Defect    `json:"defects,omitempty"`
+}
+
+// Summary is the head of a report. Fields that the file does not tell are zero.
+type Summary struct {
+	File          string  `json:"file"`
+	Version       uint32  `json:"version"`
+	ByteOrder     string  `json:"byte_order"` // "little" or "big"
+	Size          uint64  `json:"size"`       // of the file, in bytes
+	Alignment     uint64  `json:"alignment"`
+	DataOffset    uint64  `json:"data_offset"`
+	Architecture  string  `json:"architecture"`
+	Name          string  `json:"name"`
+	Context       uint64  `json:"context"`         // positions the model was trained for
+	Parameters    uint64  `json:"parameters"`      // elements of all tensors
+	TensorCount   int     `json:"tensor_count"`    //
+	TensorBytes   uint64  `json:"tensor_bytes"`    // storage of all tensors, without padding
+	BitsPerWeight float64 `json:"bits_per_weight"` // TensorBytes over Parameters, in bits
+	Tokenizer     string  `json:"tokenizer"`       // model and pre-tokenizer: "gpt2/llama-bpe"
+	TokenCount    int     `json:"token_count"`
+	// DuplicateTokens counts the ids whose text a lower id has already.
+	DuplicateTokens int  `json:"duplicate_tokens"`
+	ChatTemplate    bool `json:"chat_template"`
+}
+
+// KV is one metadata value. Type is "u32", "str", "[]f32" and so on; Value is complete, also for long arrays.
+// A float that is not finite is a string ("NaN", "+Inf", "-Inf"), since JSON has no number for it.
+type KV struct {
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+}
+
+// NewKV describes one metadata value.
+func NewKV(key string, v gguf.Value) KV {
+	return KV{Key: key, Type: v.TypeName(), Value: plain(v.Any())}
+}
+
+// Defect is one fault of a file. Fatal ones keep other commands from opening it.
+type Defect struct {
+	Offset  uint64 `json:"offset"` // bytes from the start of the file
+	Where   string `json:"where"`  // key or tensor; "" for the header
+	Fatal   bool   `json:"fatal"`
+	Message string `json:"message"`
+}
+
+// Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned.
+// The error is for a file of which nothing could be read.
+func Read(path string) (*Report, error) {
+	f, defects, err := gguf.Check(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Summary: Summary{File: path}}
+	for _, d := range defects {
+		r.Defects = append(r.Defects, Defect{Offset: d.Offset, Where: d.Where, Fatal: d.Fatal, Message: d.Err.Error()})
+	}
+	if f == nil {
+		return r, nil
+	}
+	defer f.Close()
+	for key, v := range f.Meta.All() {
+		r.Meta = append(r.Meta, NewKV(key, v))
+	}
+	r.Tensors = tensorsOf(f)
+	r.Types = totals(r.Tensors)
+	if r.Tokens, err = tokensOf(f.Meta); err != nil {
+		r.Defects = append(r.Defects, Defect{Where: "tokenizer.ggml", Message: err.Error()})
+	}
+	r.summarize(f)
+	return r, nil
+}
+
+// Fatal is the first defect that keeps other commands from opening the file, or nil.
+func (r *Report) Fatal() *Defect {
+	for i := range r.Defects {
+		if r.Defects[i].Fatal {
+			return &r.Defects[i]
+		}
+	}
+	return nil
+}
+
+func (r *Report) summarize(f *gguf.File) {
+	s := &r.Summary
+	s.Version, s.Size, s.Alignment, s.DataOffset = f.Version, f.Size, f.Alignment, f.DataOffset
+	s.ByteOrder = "little"
+	if f.Order == binary.BigEndian {
+		s.ByteOrder = "big"
+	}
+	s.Architecture = text(f.Meta, "general.architecture")
+	s.Name = text(f.Meta, "general.name")
+	if n, err := f.Meta.Uint(s.Architecture + ".context_length"); err == nil {
+		s.Context = n
+	}
+	s.TensorCount = len(r.Tensors)
+	for _, t := range r.Types {
+		s.Parameters += t.Parameters
+		s.TensorBytes += t.Bytes
+	}
+	if s.Parameters > 0 {
+		s.BitsPerWeight = float64(s.TensorBytes) * 8 / float64(s.Parameters)
+	}
+	s.Tokenizer = text(f.Meta, "tokenizer.ggml.model")
+	if pre := text(f.Meta, "tokenizer.ggml.pre"); pre != "" {
+		s.Tokenizer += "/" + pre
+	}
+	s.TokenCount = len(r.Tokens)
+	seen := make(map[string]bool, len(r.Tokens))
+	for _, t := range r.Tokens {
+		if seen[t.Text] {
+			s.DuplicateTokens++
+		}
+		seen[t.Text] = true
+	}
+	_, s.ChatTemplate = f.Meta.Get("tokenizer.chat_template")
+}
+
+// text is a string key, or "" where there is none.
+func text(m *gguf.Meta, key string) string {
+	s, err := m.Str(key)
+	if err != nil {
+		return ""
+	}
+	return s
+}
+
+// plain makes a value fit for JSON.
+func plain(v any) any {
+	var f float64
+	switch v := v.(type) {
+	case float32:
+		f = float64(v)
+	case float64:
+		f = v
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+		return v
+	default:
+		return v
+	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return fmt.Sprint(f)
+	}
+	return v
+}
+
+// Short prints a value in at most about width characters: strings are quoted and cut, of a long array the first elements
+// and the count are shown.
+func (kv KV) Short(width int) string { return short(kv.Value, width) }
+
+func short(v any, width int) string {
+	switch v := v.(type) {
+	case string:
+		return quoted(v, width)
+	case []any:
+		return shortArray(v, width)
+	case nil:
+		return "?"
+	}
+	return fmt.Sprint(v)
+}
+
+func quoted(s string, width int) string {
+	if runes := []rune(s[:min(len(s), 4*width)]); len(runes) > width {
+		return fmt.Sprintf("%q... (%d bytes)", string(runes[:width]), len(s))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func shortArray(v []any, width int) string {
+	var parts []string
+	for i, e := range v {
+		p := short(e, width)
+		if width -= len(p) + 2; width < 0 && i > 0 {
+			return fmt.Sprintf("[%s, ... %d in all]", strings.Join(parts, ", "), len(v))
+		}
+		parts = append(parts, p)
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// Token is one entry of the vocabulary. Type and Score are zero where the file has none.
+type Token struct {
+	ID    int     `json:"id"`
+	Text  string  `json:"text"`
+	Type  string  `json:"type"`
+	Score float64 `json:"score"`
+}
+
+var tokenTypes = []string{"", "normal", "unknown", "control", "user_defined", "unused", "byte"}
+
+// tokensOf reads the vocabulary; a file without one has no tokens.
+func tokensOf(m *gguf.Meta) ([]Token, error) {
+	if _, ok := m.Get("tokenizer.ggml.tokens"); !ok {
+		return nil, nil
+	}
+	texts, err := m.Strings("tokenizer.ggml.tokens")
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]Token, len(texts))
+	for i, s := range texts {
+		tokens[i] = Token{ID: i, Text: s}
+	}
+	if _, ok := m.Get("tokenizer.ggml.token_type"); ok {
+		types, err := m.Ints("tokenizer.ggml.token_type")
+		if err != nil {
+			return tokens, err
+		}
+		for i, t := range types[:min(len(types), len(tokens))] {
+			tokens[i].Type = fmt.Sprint(t)
+			if t > 0 && t < int64(len(tokenTypes)) {
+				tokens[i].Type = tokenTypes[t]
+			}
+		}
+	}
+	if _, ok := m.Get("tokenizer.ggml.scores"); ok {
+		scores, err := m.Floats("tokenizer.ggml.scores")
+		if err != nil {
+			return tokens, err
+		}
+		for i, x := range scores[:min(len(scores), len(tokens))] {
+			if !math.IsNaN(x) && !math.IsInf(x, 0) {
+				tokens[i].Score = x
+			}
+		}
+	}
+	return tokens, nil
+}

@@ -1,0 +1,62 @@
+package inspect
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// Tensor is one tensor. Shape is in GGUF order, the row length first; Offset counts from the start of the file's tensor data.
+// Bytes is nil where the size of the type is not known.
+type Tensor struct {
+	Name   string   `json:"name"`
+	Type   string   `json:"type"`
+	Shape  []uint64 `json:"shape"`
+	Offset uint64   `json:"offset"`
+	Bytes  *uint64  `json:"bytes"`
+	// elements is 0 where the product overflows.
+	elements uint64
+}
+
+// TypeTotal sums the tensors of one type.
+type TypeTotal struct {
+	Type       string `json:"type"`
+	Tensors    int    `json:"tensors"`
+	Parameters uint64 `json:"parameters"`
+	Bytes      uint64 `json:"bytes"`
+}
+
+func tensorsOf(f *gguf.File) []Tensor {
+	out := make([]Tensor, len(f.Tensors))
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		out[i] = Tensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Offset: t.Offset}
+		if n, err := t.Bytes(); err == nil {
+			out[i].Bytes = &n
+		}
+		if n, err := t.Elements(); err == nil {
+			out[i].elements = n
+		}
+	}
+	return out
+}
+
+// totals sums tensors by type, the type with most bytes first.
+func totals(tensors []Tensor) []TypeTotal {
+	var sums []TypeTotal
+	for _, t := range tensors {
+		i := slices.IndexFunc(sums, func(s TypeTotal) bool { return s.Type == t.Type })
+		if i < 0 {
+			i = len(sums)
+			sums = append(sums, TypeTotal{Type: t.Type})
+		}
+		sums[i].Tensors++
+		sums[i].Parameters += t.elements
+		if t.Bytes != nil {
+			sums[i].Bytes += *t.Bytes
+		}
+	}
+	slices.SortStableFunc(sums, func(a, b TypeTotal) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return sums
+}
