@@ -28,7 +28,7 @@ oracle: ## against the reference data in $(ORACLE)
 	ORACLE='$(abspath $(ORACLE))' $(GO) test -tags oracle ./...
 
 models: ## fetch the real models into $(GGUFKIT_MODELS)
-	sh testdata/gen/models.sh '$(GGUFKIT_MODELS)'
+	python3 testdata/gen/models.py '$(GGUFKIT_MODELS)'
 
 e2e: ## with real models; needs `make models` first, and root for the test with a full disk
 	@test -d '$(GGUFKIT_MODELS)' || { echo "GGUFKIT_MODELS: there is no folder $(GGUFKIT_MODELS); run 'make models'" >&2; exit 1; }

