@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -158,15 +159,8 @@ func (d *decoder) array(depth int) (*array, error) {
 			return nil, err
 		}
 		d.pos += n * s
-	} else {
-		for i := range n {
-			if i%markStride == 0 {
-				a.marks = append(a.marks, d.pos-start)
-			}
-			if err := d.skip(elem, depth+1); err != nil {
-				return nil, fmt.Errorf("element %d of %d: %w", i, n, err)
-			}
-		}
+	} else if a.marks, err = d.skipMarked(elem, n, depth); err != nil {
+		return nil, err
 	}
 	a.data = d.buf[start:d.pos:d.pos]
 	if elem == Bool {
@@ -178,6 +172,28 @@ func (d *decoder) array(depth int) (*array, error) {
 		}
 	}
 	return a, nil
+}
+
+// skipMarked passes over n elements of varying size and notes where every markStride-th begins, from the first one.
+func (d *decoder) skipMarked(elem ValueType, n, depth int) (marks []int, err error) {
+	start := d.pos
+	plain := elem == String && d.enc == current
+	for i := range n {
+		if i%markStride == 0 {
+			marks = append(marks, d.pos-start)
+		}
+		// The usual case in few instructions: a vocabulary has 262,144 strings and as many merges.
+		if plain && len(d.buf)-d.pos >= 8 {
+			if size := binary.LittleEndian.Uint64(d.buf[d.pos:]); size <= uint64(len(d.buf)-d.pos-8) && size <= MaxString {
+				d.pos += 8 + int(size)
+				continue
+			}
+		}
+		if err := d.skip(elem, depth+1); err != nil {
+			return nil, fmt.Errorf("element %d of %d: %w", i, n, err)
+		}
+	}
+	return marks, nil
 }
 
 // skip passes over one value of a type whose size varies.

@@ -96,6 +96,7 @@ func (h *headerReader) start() (bool, error) {
 	}
 	h.file.Order, h.file.Version = order, version
 	h.enc = encoding{order: order, wide: version != 1}
+	h.file.enc = h.enc
 	h.pos = 8
 	if version < minVersion || version > maxVersion {
 		h.fatal(4, fmt.Errorf("%w: %d, can read %d to %d", ErrVersion, version, minVersion, maxVersion), "a newer ggufkit may read it")

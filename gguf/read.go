@@ -18,6 +18,7 @@ type File struct {
 	DataOffset uint64
 	Size       uint64
 
+	enc        encoding
 	headerSize uint64 // without padding
 	src        Source
 	file       *mapped        // nil when src is another's

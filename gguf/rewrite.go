@@ -53,7 +53,7 @@ func (f *File) rewriteAs(to encoding) (*rewrite, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rewrite{f: f, swap: to.order != f.Order}
+	r := &rewrite{f: f, swap: to.order != f.enc.order}
 	tensors := slices.Clone(f.Tensors)
 	if err := r.place(tensors, alignment); err != nil {
 		return nil, err

@@ -44,13 +44,17 @@ type mapped struct {
 // maxWhole is the largest file that is mapped whole by a 32-bit program, in bytes; a 64-bit one maps any.
 const maxWhole = 1 << 29
 
-// openMapped opens and maps the file at path.
+// largeAddressSpace is true where a file of any size can be mapped whole.
+const largeAddressSpace = ^uint(0)>>32 != 0
+
+// openMapped opens and maps the file at path, after an edit that was interrupted is settled. As long as it is open, nobody
+// edits the file in place.
 func openMapped(path string) (*mapped, error) {
-	f, err := os.Open(path)
+	f, err := openSettled(path)
 	if err != nil {
 		return nil, err
 	}
-	m, err := mapFile(f, ^uint(0)>>32 != 0)
+	m, err := mapFile(f, largeAddressSpace)
 	if err != nil {
 		f.Close()
 	}

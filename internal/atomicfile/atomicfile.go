@@ -30,7 +30,7 @@ type File struct {
 // Leftovers of killed runs for the same path are removed. A path that is a symbolic link stays one: the file it points
 // to is replaced. The new file gets the mode of the file it replaces, else the usual one (0666 less the umask).
 func Create(path string, inputs ...string) (*File, error) {
-	final, err := resolve(path)
+	final, err := Resolve(path)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,8 @@ func kind(m fs.FileMode) string {
 // maxLinks bounds a chain of symbolic links, as systems do.
 const maxLinks = 40
 
-// resolve follows symbolic links at the end of path, also to a target that does not exist yet.
-func resolve(path string) (string, error) {
+// Resolve follows symbolic links at the end of path, also to a target that does not exist yet.
+func Resolve(path string) (string, error) {
 	p := path
 	for range maxLinks {
 		st, err := os.Lstat(p)
@@ -125,7 +125,7 @@ func createTemp(final string) (*os.File, error) {
 			return nil, err
 		}
 		// Between creation and lock another run may take the file for a leftover: then make another.
-		if TryLock(f) != ErrLocked && isAt(f, name) {
+		if TryLock(f) != ErrLocked && IsAt(f, name) {
 			return f, nil
 		}
 		last = fmt.Errorf("%s: was taken away by another run", name)
@@ -134,8 +134,8 @@ func createTemp(final string) (*os.File, error) {
 	return nil, last
 }
 
-// isAt reports whether the open file is the one that path names now.
-func isAt(f *os.File, path string) bool {
+// IsAt reports whether the open file is the one that path names now.
+func IsAt(f *os.File, path string) bool {
 	st, err := f.Stat()
 	if err != nil {
 		return false

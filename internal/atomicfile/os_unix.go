@@ -28,6 +28,9 @@ func TryLock(f *os.File) error {
 // Lock is TryLock, but waits for another holder.
 func Lock(f *os.File) error { return flock(f, unix.LOCK_EX) }
 
+// RLock takes the advisory shared lock of an open file until it is closed; it waits for a holder of the exclusive one.
+func RLock(f *os.File) error { return flock(f, unix.LOCK_SH) }
+
 func flock(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)

@@ -27,6 +27,9 @@ func TryLock(f *os.File) error {
 // Lock is TryLock, but waits for another holder.
 func Lock(f *os.File) error { return lock(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
 
+// RLock takes the shared lock of an open file until it is closed; it waits for a holder of the exclusive one.
+func RLock(f *os.File) error { return lock(f, 0) }
+
 func lock(f *os.File, flags uint32) error {
 	at := &windows.Overlapped{Offset: lockLow, OffsetHigh: lockHigh}
 	return windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, at)
