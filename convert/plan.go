@@ -145,13 +145,16 @@ func (p *planner) pair() error {
 	}
 	p.note(notes...)
 	embedding := p.match.target("token_embd.weight")
-	if embedding == nil || len(embedding.found) != 1 || len(embedding.found[0].Shape) != 2 {
+	if embedding == nil {
+		return fmt.Errorf("architecture %s declares no embedding matrix", p.spec.Name)
+	}
+	if len(embedding.found) != 1 {
 		// Without the embeddings there is no vocabulary, so shapes cannot be checked; say what is known.
 		_, err := p.tensors(nil)
-		if err == nil {
-			err = fmt.Errorf("no embedding matrix")
-		}
 		return fmt.Errorf("%s: %w", p.ckpt.Dir, err)
+	}
+	if src := embedding.found[0]; len(src.Shape) != 2 || src.Shape[0] == 0 || src.Shape[0] > arch.MaxVocab {
+		return fmt.Errorf("%s: %s is %s in %s, expected a matrix with a row for each of up to %d tokens", p.ckpt.Dir, src.Name, describe(src), src.File, arch.MaxVocab)
 	}
 	p.rows = embedding.found[0].Shape[0]
 	return nil
@@ -173,9 +176,6 @@ func (p *planner) blocks() (int, error) {
 
 // vocab reads the tokenizer. The rows of the embedding matrix are the vocabulary's size, whatever config.json says.
 func (p *planner) vocab() (*tokenizer.Vocab, error) {
-	if p.rows > arch.MaxVocab {
-		return nil, fmt.Errorf("%s: %d embedding rows, more than %d", p.ckpt.Dir, p.rows, arch.MaxVocab)
-	}
 	stated, ok, err := p.cfg.uint("vocab_size", 64)
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (p *planner) planned(params *arch.Params, t *target, f *faults) PlannedTens
 		want := slices.Clone(shape)
 		slices.Reverse(want)
 		if !slices.Equal(want, src.Shape) {
-			f.add("shape: %s is %s in %s, but %s asks for %s%s", src.Name, dims(src.Shape), src.File, p.cfg.file, dims(want), explainShape(params, t))
+			f.add("shape: %s is %s in %s, but config.json asks for %s%s", src.Name, dims(src.Shape), src.File, dims(want), explainShape(params, t))
 		}
 	}
 	return out

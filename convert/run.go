@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -46,15 +48,21 @@ func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport,
 	return reports, f.Commit()
 }
 
-// inputs are the files that the output must not replace.
+// inputs are the files that the output must not replace: the checkpoint's weights, settings and vocabularies. An earlier output may stand
+// among them.
 func (p *Plan) inputs() []string {
-	names := map[string]bool{"config.json": true}
-	for _, t := range p.ckpt.Tensors {
-		names[t.File] = true
-	}
 	var paths []string
-	for name := range names {
-		paths = append(paths, filepath.Join(p.ckpt.Dir, name))
+	for i := range p.ckpt.Tensors {
+		if path := filepath.Join(p.ckpt.Dir, p.ckpt.Tensors[i].File); !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
+	entries, _ := os.ReadDir(p.ckpt.Dir) // it could be read a moment ago; if not any more, the weights are listed already
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".json", ".model", ".jinja", ".txt":
+			paths = append(paths, filepath.Join(p.ckpt.Dir, e.Name()))
+		}
 	}
 	return paths
 }

@@ -1,0 +1,125 @@
+//go:build oracle
+
+package convert
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// oracleDir is the reference data's folder of one architecture.
+func oracleDir(t *testing.T, name string) string {
+	t.Helper()
+	root := os.Getenv("ORACLE")
+	if root == "" {
+		t.Fatal("ORACLE is not set to the folder of the reference data")
+	}
+	dir := filepath.Join(root, "archs", name)
+	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func readJSON(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}
+
+// recorded is what the reference converter wrote. A kv is [name, [type] or ["ARRAY", type], value].
+type recorded struct {
+	KV      []recordedKV     `json:"kv"`
+	Tensors []recordedTensor `json:"tensors"`
+	Bytes   uint64           `json:"file_size"`
+}
+
+type recordedKV struct{ expectedKV }
+
+func (r *recordedKV) UnmarshalJSON(b []byte) error {
+	var types []string
+	if err := json.Unmarshal(b, &[]any{&r.name, &types, &r.value}); err != nil {
+		return err
+	}
+	r.array, r.typ = len(types) == 2, types[len(types)-1]
+	return nil
+}
+
+type recordedTensor struct{ expectedTensor }
+
+func (r *recordedTensor) UnmarshalJSON(b []byte) error {
+	return json.Unmarshal(b, &[]any{&r.name, &r.shape, &r.typ, &r.hash})
+}
+
+var oracleArchs = []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2", "qwen25-yarn"}
+
+func TestOracleConversions(t *testing.T) {
+	for _, name := range oracleArchs {
+		dir := oracleDir(t, name)
+		var f32 recorded
+		readJSON(t, filepath.Join(dir, "llamacpp", "f32.json"), &f32)
+		for _, typ := range []string{"f32", "f16", "auto"} {
+			t.Run(name+"/"+typ, func(t *testing.T) {
+				var r recorded
+				readJSON(t, filepath.Join(dir, "llamacpp", typ+".json"), &r)
+				var kv []expectedKV
+				for _, base := range f32.KV {
+					for _, own := range r.KV {
+						if own.name == base.name {
+							base = own
+						}
+					}
+					kv = append(kv, base.expectedKV)
+				}
+				var tensors []expectedTensor
+				for _, x := range r.Tensors {
+					tensors = append(tensors, x.expectedTensor)
+				}
+				f := convertTo(t, filepath.Join(dir, "hf"), Options{Type: typ})
+				checkKV(t, f.Meta, kv)
+				checkTensors(t, f, tensors)
+				if f.Size != r.Bytes {
+					t.Errorf("the file has %d bytes, want %d", f.Size, r.Bytes)
+				}
+			})
+		}
+	}
+}
+
+// The types in one pass are those of the reference converter to F32 followed by its quantizer.
+func TestOracleQuantized(t *testing.T) {
+	types := []string{"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "BF16", "F16"}
+	for _, name := range oracleArchs {
+		dir := oracleDir(t, name)
+		var quant map[string]struct {
+			Tensors map[string][2]string `json:"tensors"`
+		}
+		readJSON(t, filepath.Join(dir, "llamacpp", "quant.json"), &quant)
+		for _, typ := range types {
+			t.Run(name+"/"+typ, func(t *testing.T) {
+				want := quant[typ].Tensors
+				if len(want) == 0 {
+					t.Fatal("the reference data has no tensors")
+				}
+				f := convertTo(t, filepath.Join(dir, "hf"), Options{Type: typ})
+				if len(f.Tensors) != len(want) {
+					t.Errorf("%d tensors, want %d", len(f.Tensors), len(want))
+				}
+				for i := range f.Tensors {
+					x := &f.Tensors[i]
+					if w := want[x.Name]; !slices.Equal(w[:], []string{x.Type.String(), hash(t, f, x)}) {
+						t.Errorf("%s is %s %s, want %s", x.Name, x.Type, hash(t, f, x), w)
+					}
+				}
+			})
+		}
+	}
+}
