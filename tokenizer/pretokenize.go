@@ -35,6 +35,7 @@ var preTokenizers = []preTokenizer{
 	{names: []string{"qwen2", "deepseek-r1-qwen", "hunyuan"}, stages: []stage{qwen2Word}},
 	{names: []string{"megrez", "stablelm2"}, stages: []stage{qwen2Word}, cleanSpaces: true},
 	{names: []string{"gpt-2", "phi-2", "mpt", "olmo", "jais", "gigachat", "exaone4"}, stages: []stage{gpt2Word}, cleanSpaces: true},
+	{names: []string{"falcon"}, stages: []stage{falconSymbols, gpt2Word, threeDigits}, cleanSpaces: true},
 	{names: []string{"trillion", "granite-docling"}, stages: []stage{gpt2Word}},
 	{names: []string{"smollm", "command-r"}, stages: []stage{singleNumbers, gpt2Word}},
 	{names: []string{"starcoder", "refact", "codeshell", "exaone", "minerva-7b"}, stages: []stage{singleNumbers, gpt2Word}, cleanSpaces: true},
@@ -268,6 +269,8 @@ var (
 	numberRuns = isolate(unicode.IsNumber, 0)
 	// symbolRuns: [\p{P}\$\+<=>\^~\|]+
 	symbolRuns = isolate(func(r rune) bool { return unicode.IsPunct(r) || strings.ContainsRune("$+<=>^~|", r) }, 0)
+	// falconSymbols: [\p{P}\$\+<=>\^~\|`]+
+	falconSymbols = isolate(func(r rune) bool { return unicode.IsPunct(r) || strings.ContainsRune("$+<=>^~|`", r) }, 0)
 )
 
 // threeDigits: [0-9][0-9][0-9]
