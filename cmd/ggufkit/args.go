@@ -29,8 +29,12 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	flags, positional, err := splitFlags(cmd, strings.Join(path, " "), rest)
+	name := strings.Join(path, " ")
+	flags, positional, err := splitFlags(cmd, name, rest)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkRequired(cmd, name, flags); err != nil {
 		return nil, err
 	}
 	out = append(append(out, path...), flags...)
@@ -99,6 +103,22 @@ func findFlag(cmd *cli.Command, word string) cli.Flag {
 	for _, f := range append([]cli.Flag{cli.HelpFlag}, cmd.Flags...) {
 		if slices.Contains(f.Names(), name) {
 			return f
+		}
+	}
+	return nil
+}
+
+// checkRequired looks for the flags that a command cannot do without. cli would find them too, but prints its whole help then.
+func checkRequired(cmd *cli.Command, path string, flags []string) error {
+	given := func(name string) bool {
+		return slices.ContainsFunc(flags, func(f string) bool { return f == "--"+name || strings.HasPrefix(f, "--"+name+"=") })
+	}
+	if given("help") {
+		return nil
+	}
+	for _, f := range cmd.Flags {
+		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given(f.Names()[0]) {
+			return usagef("usage: "+cmd.UsageText, "%s needs --%s", path, f.Names()[0])
 		}
 	}
 	return nil
