@@ -24,7 +24,7 @@ type Options struct {
 	Pre       string // overrides the recognized pre-tokenizer
 	VocabOnly bool   // write the metadata and no tensors
 	Threads   int
-	Progress  func(name string, done, total uint64) // bytes; may be nil
+	Progress  func(name string, done, total uint64) // bytes of tensor data written; may be nil
 }
 
 // PlannedTensor is one tensor of the output and where it comes from.

@@ -29,7 +29,7 @@ type TensorReport struct {
 // Run writes the planned file to path, atomically: after an error or a cancellation nothing is left there. Memory stays bounded by
 // encode.Stream, whatever the size of a tensor.
 func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
-	total, err := p.Size()
+	size, err := p.Size()
 	if err != nil {
 		return nil, err
 	}
@@ -38,10 +38,10 @@ func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport,
 		return nil, err
 	}
 	defer f.Abort()
-	if err := f.Preallocate(total); err != nil {
+	if err := f.Preallocate(size); err != nil {
 		return nil, err
 	}
-	reports, err := p.writeAll(ctx, f, o, total)
+	reports, err := p.writeAll(ctx, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -68,13 +68,20 @@ func (p *Plan) inputs() []string {
 }
 
 // writeAll writes the header and all tensors.
-func (p *Plan) writeAll(ctx context.Context, out io.Writer, o Options, total uint64) ([]TensorReport, error) {
+func (p *Plan) writeAll(ctx context.Context, out io.Writer, o Options) ([]TensorReport, error) {
 	w, err := gguf.NewWriter(out, p.Meta, p.list())
 	if err != nil {
 		return nil, err
 	}
 	var reports []TensorReport
-	var done uint64
+	var done, total uint64
+	for i := range p.Tensors {
+		n, err := p.Tensors[i].Bytes()
+		if err != nil {
+			return nil, err
+		}
+		total += n // no overflow: the size of the file has been computed
+	}
 	for i := range p.Tensors {
 		t := &p.Tensors[i]
 		if err := w.Begin(t.Name); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ggufkit/ggufkit/convert/checkpoint"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 )
 
 // rowReader fills dst with rows [lo, hi) of a tensor of the output. It may be called for several rows at once.
@@ -42,7 +43,10 @@ func (p *permutation) source(r uint64) uint64 {
 // reader reads a tensor of the checkpoint through a permutation.
 func (p *permutation) reader(c *checkpoint.Checkpoint, t *checkpoint.Tensor) rowReader {
 	if p == nil {
-		return func(lo, hi uint64, dst []float32) error { return c.ReadRows(t, lo, hi, dst) }
+		return func(lo, hi uint64, dst []float32) error {
+			defer release(c, t, lo, hi)
+			return c.ReadRows(t, lo, hi, dst)
+		}
 	}
 	if len(t.Shape) < 2 {
 		return func(_, _ uint64, dst []float32) error {
@@ -57,6 +61,7 @@ func (p *permutation) reader(c *checkpoint.Checkpoint, t *checkpoint.Tensor) row
 		}
 	}
 	return func(lo, hi uint64, dst []float32) error {
+		defer release(c, t, lo, hi) // not exactly the rows that were read, but most of them
 		rowLen := uint64(len(dst)) / (hi - lo)
 		for r := lo; r < hi; r++ {
 			src := p.source(r)
@@ -66,6 +71,12 @@ func (p *permutation) reader(c *checkpoint.Checkpoint, t *checkpoint.Tensor) row
 		}
 		return nil
 	}
+}
+
+// release tells the kernel that rows are done with, so that a large checkpoint does not fill the memory. It is advice: failure costs
+// nothing.
+func release(c *checkpoint.Checkpoint, t *checkpoint.Tensor, lo, hi uint64) {
+	_ = c.Advise(t, lo, hi, mmap.DontNeed)
 }
 
 // valuesReader hands out a computed tensor of one row.
