@@ -69,6 +69,9 @@ func (d *decoder) count(minSize int, limit uint64, what string) (int, error) {
 		return 0, err
 	}
 	if n > d.rest()/uint64(minSize) {
+		if minSize == 1 {
+			return 0, fmt.Errorf("%w: %d %s, %d bytes are left", ErrTruncated, n, what, d.rest())
+		}
 		return 0, fmt.Errorf("%w: %d %s need at least %d bytes each, %d bytes are left", ErrTruncated, n, what, minSize, d.rest())
 	}
 	if n > limit {

@@ -175,6 +175,7 @@ func (f *File) inPlace() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	copy(header, old[:len(magic)]) // a reversed magic stays one
 	// The padding stays as it is; where the header was longer it grows by zeros.
 	region := append(header, old[n:]...)
 	if n < f.headerSize {

@@ -268,13 +268,15 @@ func (h *headerReader) readTensor(i int) bool {
 	return true
 }
 
+// maxBadDims is how many dimensions are passed over to find further defects; a wilder number says that the place is lost.
+const maxBadDims = 16
+
 // tensorBody reads what follows the name.
 func (h *headerReader) tensorBody(name string) (t Tensor, ok bool) {
 	t.Name = name
 	at := h.pos
 	dims, err := h.u32()
-	if err == nil && (dims < 1 || dims > MaxDims) {
-		// The shape is passed over only when it can be: a wild number says that the place is lost.
+	if err == nil && dims > maxBadDims {
 		err = fmt.Errorf("%w: %d dimensions, must be 1 to %d", ErrShape, dims, MaxDims)
 	}
 	if err != nil {

@@ -28,6 +28,7 @@ func (h *headerReader) extents() []extent {
 		n, err := t.Bytes()
 		if err != nil || t.Offset > math.MaxInt64-h.file.DataOffset || n > math.MaxInt64-h.file.DataOffset-t.Offset {
 			h.fatal(int(h.at[i]), fmt.Errorf("%w: %d bytes at offset %d", ErrOverflow, n, t.Offset), "")
+			h.broken[i] = true
 			continue
 		}
 		out = append(out, extent{i, t.Offset, t.Offset + n})
