@@ -81,7 +81,7 @@ func TestBadSafetensors(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			c, err := Open(v.path)
 			runtime.ReadMemStats(&after)
-			if d := time.Since(start); d > 2*time.Second {
+			if d := time.Since(start); d > 5*time.Second {
 				t.Errorf("took %v", d)
 			}
 			if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {

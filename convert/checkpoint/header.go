@@ -68,16 +68,23 @@ func scanHeader(file []byte) (*header, error) {
 
 // scanner walks the tokens of a header.
 type scanner struct {
-	dec *jsontext.Decoder
-	h   header
+	dec    *jsontext.Decoder
+	h      header
+	tensor *entry // being read; nil outside descriptions
 }
 
 // offset is the place in the file just behind the last token.
 func (s *scanner) offset() uint64 { return lengthSize + uint64(s.dec.InputOffset()) }
 
-// errorf makes an ErrFormat that ends with the place.
-func (s *scanner) errorf(format string, args ...any) error {
-	return fmt.Errorf("%w: %s (byte %d)", ErrFormat, fmt.Sprintf(format, args...), s.offset())
+// errorf makes an ErrFormat with the tensor in front and the offset at the end.
+func (s *scanner) errorf(format string, args ...any) error { return s.wrap(ErrFormat, format, args...) }
+
+func (s *scanner) wrap(sentinel error, format string, args ...any) error {
+	tensor := ""
+	if s.tensor != nil {
+		tensor = fmt.Sprintf("tensor %q: ", s.tensor.name)
+	}
+	return fmt.Errorf("%w: %s%s (byte %d)", sentinel, tensor, fmt.Sprintf(format, args...), s.offset())
 }
 
 // syntax turns an error of the JSON decoder into an ErrFormat with the offset in the file.
@@ -95,7 +102,7 @@ func syntax(err error, base uint64) error {
 // token reads the next token, which must be of one kind.
 func (s *scanner) token(kind jsontext.Kind, what string) (jsontext.Token, error) {
 	if got := s.dec.PeekKind(); got != kind && got != 0 {
-		return jsontext.Token{}, s.errorf("%s is %s, not %s", what, kindName(got), kindName(kind))
+		return jsontext.Token{}, s.errorf("%s: %s where %s is due", what, kindName(got), kindName(kind))
 	}
 	tok, err := s.dec.ReadToken()
 	if err != nil {
@@ -120,7 +127,7 @@ func kindName(k jsontext.Kind) string {
 	case 'n':
 		return "null"
 	}
-	return "the end"
+	return "an end"
 }
 
 func (s *scanner) scan() error {
@@ -135,7 +142,7 @@ func (s *scanner) scan() error {
 		if n := name.String(); n == "__metadata__" {
 			err = s.metadata()
 		} else {
-			err = s.tensor(n)
+			err = s.describe(n)
 		}
 		if err != nil {
 			return err
@@ -171,31 +178,29 @@ func (s *scanner) metadata() error {
 	return err
 }
 
-// tensor reads the description of one tensor and checks it by itself.
-func (s *scanner) tensor(name string) error {
+// describe reads the description of one tensor and checks it by itself.
+func (s *scanner) describe(name string) error {
 	e := entry{name: name, at: s.offset()}
-	what := fmt.Sprintf("tensor %q", name)
-	if _, err := s.token('{', what); err != nil {
+	s.tensor = &e
+	defer func() { s.tensor = nil }()
+	if _, err := s.token('{', "the description"); err != nil {
 		return err
 	}
-	var haveType, haveShape bool
 	var offsets []uint64
 	for s.dec.PeekKind() != '}' {
-		key, err := s.token('"', what)
+		key, err := s.token('"', "a key")
 		if err != nil {
 			return err
 		}
 		switch key.String() {
 		case "dtype":
-			haveType = true
-			err = s.dtype(&e, what)
+			err = s.dtype()
 		case "shape":
-			haveShape = true
-			e.shape, err = s.numbers(what+": shape", maxRank)
+			e.shape, err = s.numbers("shape", maxRank)
 		case "data_offsets":
-			offsets, err = s.numbers(what+": data_offsets", 2)
+			offsets, err = s.numbers("data_offsets", 2)
 			if err == nil && len(offsets) != 2 {
-				err = s.errorf("%s: data_offsets are %d numbers, not 2", what, len(offsets))
+				err = s.errorf("data_offsets are %d numbers, not 2", len(offsets))
 			}
 		default:
 			// The reference skips unknown keys; the module refuses them.
@@ -208,27 +213,28 @@ func (s *scanner) tensor(name string) error {
 			return err
 		}
 	}
-	if _, err := s.token('}', what); err != nil {
+	if _, err := s.token('}', "the description"); err != nil {
 		return err
 	}
-	if !haveType || !haveShape || offsets == nil {
-		return s.errorf("%s lacks dtype, shape or data_offsets", what)
+	if e.dtype == "" || e.shape == nil || offsets == nil {
+		return s.errorf("dtype, shape or data_offsets is absent")
 	}
 	e.begin, e.end = offsets[0], offsets[1]
 	s.h.entries = append(s.h.entries, e)
 	return e.checkSize()
 }
 
-func (s *scanner) dtype(e *entry, what string) error {
-	tok, err := s.token('"', what+": dtype")
+func (s *scanner) dtype() error {
+	tok, err := s.token('"', "dtype")
 	if err != nil {
 		return err
 	}
-	e.dtype = DType(tok.String())
-	info, ok := dtypes[e.dtype]
+	d := DType(tok.String())
+	info, ok := dtypes[d]
 	if !ok {
-		return fmt.Errorf("%w: %s has the unknown type %q (byte %d)", ErrDType, what, string(e.dtype), s.offset())
+		return s.wrap(ErrDType, "dtype %q is not known", string(d))
 	}
+	s.tensor.dtype = d
 	s.h.plain = s.h.plain && info.library
 	return nil
 }
@@ -238,9 +244,9 @@ func (s *scanner) numbers(what string, limit int) ([]uint64, error) {
 	if _, err := s.token('[', what); err != nil {
 		return nil, err
 	}
-	list := []uint64{}
+	list := make([]uint64, 0, 4)
 	for s.dec.PeekKind() != ']' {
-		tok, err := s.token('0', "an element of "+what)
+		tok, err := s.token('0', what)
 		if err != nil {
 			return nil, err
 		}

@@ -67,9 +67,9 @@ def length_cases():
 
 def json_cases():
     case("json-text", "bad JSON", st("hello, world"))
-    case("json-array", "the header is an array", st("[]"))
-    case("json-null", "the header is null", st("null"))
-    case("json-string", "the header is a string", st('"a"'))
+    case("json-array", "the header: an array where an object is due", st("[]"))
+    case("json-null", "the header: null where an object is due", st("null"))
+    case("json-string", "the header: a string where an object is due", st('"a"'))
     case("json-empty-object", "ok", st("{}"), "no tensors at all")
     case("json-trailing-blanks", "ok", st("{}      "), "writers pad with blanks")
     case("json-leading-blank", "ok", st(" {}"), "the format wants '{' first; the reference does not insist")
@@ -79,7 +79,7 @@ def json_cases():
     case("json-bom", "bad JSON", st(b"\xef\xbb\xbf{}"))
     case("json-comma", "bad JSON", st('{"__metadata__":{},}'))
     case("json-unquoted", "bad JSON", st("{a:1}"))
-    case("json-depth", "is an array, not an object", st('{"a":' + "[" * 10100 + "]" * 10100 + "}"), "nested 10,100 deep")
+    case("json-depth", "the description: an array where an object is due", st('{"a":' + "[" * 10100 + "]" * 10100 + "}"), "nested 10,100 deep")
     case("json-depth-extra", "bad JSON", text('{"x":' + "[" * 10100 + "]" * 10100 + "}"), "nested 10,100 deep under a key that is skipped")
 
 
@@ -100,28 +100,28 @@ def metadata_cases():
     a = tensor()
     case("metadata-strings", "ok", st({"__metadata__": {"format": "pt", "x": ""}, "a": a}, b"abcd"))
     case("metadata-null", "ok", st({"__metadata__": None, "a": a}, b"abcd"))
-    case("metadata-number", "a value in __metadata__ is a number", st({"__metadata__": {"step": 1}, "a": a}, b"abcd"))
-    case("metadata-object", "a value in __metadata__ is an object", st({"__metadata__": {"x": {}}, "a": a}, b"abcd"))
-    case("metadata-array", "__metadata__ is an array", st({"__metadata__": [], "a": a}, b"abcd"))
+    case("metadata-number", "a value in __metadata__: a number where a string is due", st({"__metadata__": {"step": 1}, "a": a}, b"abcd"))
+    case("metadata-object", "a value in __metadata__: an object where", st({"__metadata__": {"x": {}}, "a": a}, b"abcd"))
+    case("metadata-array", "__metadata__: an array where", st({"__metadata__": [], "a": a}, b"abcd"))
     case("metadata-twice", "duplicate", st('{"__metadata__":{},"__metadata__":{}}'))
 
 
 def entry_cases():
-    case("entry-null", 'tensor "a" is null', text("null"))
-    case("entry-number", 'tensor "a" is a number', text("7"))
-    case("entry-array", 'tensor "a" is an array', text('["F32",[1],[0,4]]'), "we are stricter: no writer makes this form")
-    case("entry-no-dtype", "lacks dtype, shape or data_offsets", text('{"shape":[1],%s}' % OFF4))
-    case("entry-no-shape", "lacks dtype, shape or data_offsets", text('{"dtype":"F32",%s}' % OFF4))
-    case("entry-no-offsets", "lacks dtype, shape or data_offsets", text('{"dtype":"F32","shape":[1]}'))
+    case("entry-null", 'tensor "a": the description: null where', text("null"))
+    case("entry-number", 'tensor "a": the description: a number where', text("7"))
+    case("entry-array", 'tensor "a": the description: an array where', text('["F32",[1],[0,4]]'), "we are stricter: no writer makes this form")
+    case("entry-no-dtype", 'tensor "a": dtype, shape or data_offsets is absent', text('{"shape":[1],%s}' % OFF4))
+    case("entry-no-shape", 'tensor "a": dtype, shape or data_offsets is absent', text('{"dtype":"F32",%s}' % OFF4))
+    case("entry-no-offsets", 'tensor "a": dtype, shape or data_offsets is absent', text('{"dtype":"F32","shape":[1]}'))
     case("entry-extra-key", "ok", text('{"dtype":"F32","shape":[1],%s,"x":{"y":[1,2]}}' % OFF4), "a key of a later version")
     case("entry-key-twice", "duplicate", text('{"dtype":"F32","shape":[1],"shape":[1],%s}' % OFF4))
-    case("entry-key-case", "lacks dtype, shape or data_offsets", text('{"DType":"F32","shape":[1],%s}' % OFF4))
+    case("entry-key-case", 'tensor "a": dtype, shape or data_offsets is absent', text('{"DType":"F32","shape":[1],%s}' % OFF4))
 
 
 def dtype_cases():
-    case("dtype-unknown", 'unknown type "F33"', one("F33"))
-    case("dtype-lower-case", 'unknown type "f32"', one("f32"))
-    case("dtype-number", "dtype is a number", text('{"dtype":32,"shape":[1],%s}' % OFF4))
+    case("dtype-unknown", 'tensor "a": dtype "F33" is not known', one("F33"))
+    case("dtype-lower-case", 'tensor "a": dtype "f32" is not known', one("f32"))
+    case("dtype-number", "dtype: a number where a string is due", text('{"dtype":32,"shape":[1],%s}' % OFF4))
     for name in ["F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"]:
         case("dtype-" + name.lower(), "ok", one(name, (2, 2)))
     case("dtype-f4", "ok", one("F4", (4, 2)))
@@ -146,9 +146,9 @@ def shape_cases():
     case("shape-float", "not an integer", shape("[1.0]"))
     case("shape-exponent", "not an integer", shape("[1e0]"))
     case("shape-2-64", "not an integer", shape("[18446744073709551616]"))
-    case("shape-string", "is a string", shape('["1"]'))
-    case("shape-null", "shape is null", shape("null"))
-    case("shape-number", "shape is a number", shape("1"))
+    case("shape-string", "shape: a string where a number is due", shape('["1"]'))
+    case("shape-null", "shape: null where an array is due", shape("null"))
+    case("shape-number", "shape: a number where an array is due", shape("1"))
     case("shape-overflow", "more than 2^64 elements", shape("[4294967296,4294967296]"))
     case("shape-overflow-wraps", "more than 2^64 elements", shape("[4294967297,4294967297,18446744069414584321]"), "the wrapped product is small")
     case("shape-bytes-overflow", "more than 2^64 bits", shape("[4611686018427387905]"), "the wrapped number of bytes is 4")
@@ -174,7 +174,7 @@ def offset_cases():
     case("offsets-huge-agree", "1599999999999999996 bytes of", text('{"dtype":"F32","shape":[400000000,1000000000],"data_offsets":[0,1600000000000000000]}'))
     case("offsets-wrap", "needs 4 bytes", offsets("[0,18446744073709551615]"), "adding the header's size overflows")
     case("offsets-late", "leaves a hole", offsets("[4,8]", 8), "the first tensor does not begin at 0")
-    case("offsets-object", "data_offsets is an object", offsets("{}"))
+    case("offsets-object", "data_offsets: an object where an array is due", offsets("{}"))
 
 
 def layout_cases():
