@@ -68,25 +68,3 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// writeSparse writes a file whose one tensor is a hole.
-func writeSparse(t *testing.T, path string, x gguf.Tensor) {
-	t.Helper()
-	meta := gguf.NewMeta()
-	meta.Set("general.architecture", gguf.New("llama"))
-	_, size, err := gguf.Layout(meta, []gguf.Tensor{x})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := gguf.NewWriter(f, meta, []gguf.Tensor{x}); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Truncate(int64(size)); err != nil {
-		t.Fatal(err)
-	}
-}

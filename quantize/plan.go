@@ -5,6 +5,7 @@ package quantize
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -87,13 +88,16 @@ func newPlan(f *gguf.File, o Options) (*Plan, error) {
 	if err := p.checkRequantize(o.AllowRequantize); err != nil {
 		return nil, err
 	}
+	if err := p.checkCodecs(); err != nil {
+		return nil, err
+	}
 	if _, p.Size, err = gguf.Layout(p.Meta, p.outputTensors()); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// planTensor sizes one tensor and makes sure that its types can be read and written.
+// planTensor sizes one tensor.
 func planTensor(t *gguf.Tensor, c mix.Choice) (TensorPlan, error) {
 	p := TensorPlan{Choice: c, Shape: t.Shape}
 	var err error
@@ -108,16 +112,37 @@ func planTensor(t *gguf.Tensor, c mix.Choice) (TensorPlan, error) {
 		return p, nil
 	}
 	out := gguf.Tensor{Name: t.Name, Type: c.To, Shape: t.Shape}
-	if p.Bytes, err = out.Bytes(); err != nil {
-		return p, err
+	p.Bytes, err = out.Bytes()
+	return p, err
+}
+
+// checkCodecs refuses types that cannot be read or written, all at once.
+func (p *Plan) checkCodecs() error {
+	known := block.Types()
+	users := map[string][]string{}
+	for i := range p.Tensors {
+		t := &p.Tensors[i]
+		if t.Copied() {
+			continue
+		}
+		if !slices.Contains(known, t.From) {
+			users["read "+t.From.String()] = append(users["read "+t.From.String()], t.Name)
+		}
+		if !slices.Contains(known, t.To) {
+			users["write "+t.To.String()] = append(users["write "+t.To.String()], t.Name)
+		}
 	}
-	if _, err := block.ForType(c.From); err != nil {
-		return p, fmt.Errorf("cannot decode: %w", err)
+	var missing, names []string
+	for _, what := range slices.Sorted(maps.Keys(users)) {
+		missing = append(missing, fmt.Sprintf("cannot %s (%d tensors, such as %s)", what, len(users[what]), users[what][0]))
 	}
-	if _, err := block.ForType(c.To); err != nil {
-		return p, fmt.Errorf("cannot encode (%s): %w", c.Rule, err)
+	if len(missing) == 0 {
+		return nil
 	}
-	return p, nil
+	for _, t := range known {
+		names = append(names, t.String())
+	}
+	return fmt.Errorf("%s\nhint: choose a recipe of these types, or others for these tensors: %s", strings.Join(missing, "; "), strings.Join(names, " "))
 }
 
 // outputTensors is the tensor list of the result, not laid out yet.

@@ -40,7 +40,7 @@ type LimitError struct {
 	Tensors []TensorReport
 }
 
-// Error names the tensors, worst first if there are many.
+// Error names the tensors, in the order of the file.
 func (e *LimitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d tensors have a relative rmse above %g:", len(e.Tensors), e.Limit)
@@ -166,7 +166,7 @@ func (p *Plan) write(ctx context.Context, w io.Writer, src io.ReaderAt, o RunOpt
 			stats[i].N = t.Elements
 			err = copyTensor(ctx, out, data, step)
 		} else {
-			stats[i], err = convert(ctx, out, data, t, o.Threads, step)
+			stats[i], err = encodeTensor(ctx, out, data, t, o.Threads, step)
 		}
 		if err != nil {
 			return nil, p.explain(err, t, data)
@@ -202,8 +202,8 @@ func copyTensor(ctx context.Context, w io.Writer, data io.Reader, step func(n in
 	}
 }
 
-// convert decodes, encodes and writes one tensor.
-func convert(ctx context.Context, w io.Writer, data io.ReaderAt, t *TensorPlan, threads int, step func(n int)) (encode.Stats, error) {
+// encodeTensor decodes, encodes and writes one tensor.
+func encodeTensor(ctx context.Context, w io.Writer, data io.ReaderAt, t *TensorPlan, threads int, step func(n int)) (encode.Stats, error) {
 	read, err := rowReader(data, t)
 	if err != nil {
 		return encode.Stats{}, err
