@@ -32,11 +32,12 @@ type headerReader struct {
 	at      []uint64 // at[i] is the offset of the description of file.Tensors[i]
 	broken  []bool   // broken[i] is set when the size of file.Tensors[i] is not known
 	where   string
+	failed  error // of the source
 }
 
 // ReadHeader reads the header of src, which path names in errors. It keeps going as long as it can tell what comes next, and
 // lists every defect. The file is nil when src does not begin as a GGUF file does. Its tensors can be read while src is open;
-// closing the File does nothing.
+// closing the File does nothing. The error is that of a source that cannot be read.
 func ReadHeader(path string, src Source) (*File, []Defect, error) {
 	h := &headerReader{src: src, file: &File{Path: path, Size: src.Size(), Meta: NewMeta(), src: src}}
 	h.size = src.Size()
@@ -53,12 +54,19 @@ func ReadHeader(path string, src Source) (*File, []Defect, error) {
 	if h.readAll() {
 		h.checkLayout()
 	}
+	if h.failed != nil {
+		return nil, nil, h.failed
+	}
 	return h.file, h.defects, nil
 }
 
 // window gives at least the first n bytes of the source, for the decoder to grow.
 func (h *headerReader) window(n uint64) ([]byte, error) {
-	return h.src.View(0, min(h.size, max(n, 2*uint64(len(h.buf)), firstWindow)))
+	buf, err := h.src.View(0, min(h.size, max(n, 2*uint64(len(h.buf)), firstWindow)))
+	if err != nil {
+		h.failed = fmt.Errorf("%s: %w", h.file.Path, err)
+	}
+	return buf, err
 }
 
 // fatal notes a defect that makes the file unusable.
@@ -75,7 +83,7 @@ func (h *headerReader) note(at int, err error, hint string) {
 func (h *headerReader) start() (bool, error) {
 	buf, err := h.window(firstWindow)
 	if err != nil {
-		return false, err
+		return false, h.failed
 	}
 	h.buf = buf
 	if !bytes.HasPrefix(buf, []byte(magic)) && !bytes.HasPrefix(buf, []byte(reversedMagic)) {

@@ -18,7 +18,8 @@ func ParseValueType(name string) (t, elem ValueType, err error) {
 	item, isArray := strings.CutPrefix(low, "[]")
 	for i, v := range valueTypes {
 		t := ValueType(i)
-		if item != v.name && item != v.long && item != moreNames[t] || isArray && t == ArrayType {
+		named := item == v.name || item == v.long || item != "" && item == moreNames[t]
+		if !named || isArray && t == ArrayType {
 			continue
 		}
 		if isArray {
