@@ -21,7 +21,7 @@ import (
 // maxConfigBytes bounds config.json; real ones have a few kilobytes.
 const maxConfigBytes = 16 << 20
 
-// config is a checkpoint's config.json. Values are read strictly by type; null is the same as absent. Its rope settings are
+// config is a JSON file of settings. Values are read strictly by type; null is the same as absent. The rope settings of config.json are
 // in the layout of transformers 5, whatever the file has (normalizeRope).
 type config struct {
 	file string // for error messages
@@ -32,26 +32,35 @@ type object = map[string]jsontext.Value
 
 // readConfig reads config.json of a checkpoint folder.
 func readConfig(dir string) (*config, error) {
-	c := &config{file: filepath.Join(dir, "config.json")}
-	info, err := os.Stat(c.file)
+	c, err := readSettings(filepath.Join(dir, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w\nhint: a checkpoint folder holds config.json beside the weights", err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxConfigBytes {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", c.file, info.Size(), maxConfigBytes)
+	if err := c.normalizeRope(); err != nil {
+		return nil, err
 	}
-	b, err := os.ReadFile(c.file)
+	return c, nil
+}
+
+// readSettings reads a JSON object from a file.
+func readSettings(path string) (*config, error) {
+	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(b, &c.root); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.file, err)
+	if info.Size() > maxConfigBytes {
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), maxConfigBytes)
 	}
-	if err := c.normalizeRope(); err != nil {
+	b, err := os.ReadFile(path)
+	if err != nil {
 		return nil, err
+	}
+	c := &config{file: path, root: object{}}
+	if err := json.Unmarshal(b, &c.root); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
 }
@@ -243,9 +252,6 @@ func (c *config) normalizeRope() error {
 	b, err := json.Marshal(params)
 	if err != nil {
 		return fmt.Errorf("%s: rope_parameters: %w", c.file, err)
-	}
-	if c.root == nil {
-		c.root = object{}
 	}
 	c.root["rope_parameters"] = b
 	return nil

@@ -76,7 +76,7 @@ type ckptCopy struct {
 func loadGolden(t *testing.T) *ckptCopy {
 	t.Helper()
 	c := &ckptCopy{config: map[string]any{}, tensors: map[string]stTensor{}, files: map[string]string{}, name: "tiny-llama"}
-	for _, name := range []string{"config.json", "tokenizer.json", "tokenizer_config.json"} {
+	for _, name := range []string{"config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"} {
 		b, err := os.ReadFile(filepath.Join(golden, name))
 		if err != nil {
 			t.Fatal(err)

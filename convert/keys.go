@@ -103,6 +103,10 @@ func (c *config) value(t gguf.ValueType, path string) (v gguf.Value, ok bool, er
 		var n uint64
 		n, ok, err = c.uint(path, 32)
 		v = gguf.New(uint32(n))
+	case gguf.Int32:
+		var n uint64
+		n, ok, err = c.uint(path, 31)
+		v = gguf.New(int32(n))
 	case gguf.Float32:
 		var f float64
 		f, ok, err = c.float(path)

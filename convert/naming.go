@@ -1,7 +1,9 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"path/filepath"
 	"regexp"
@@ -196,18 +198,53 @@ func sizeOf(params uint64) string {
 	return fmt.Sprintf("%.*f%s", max(2-whole, 0), value, suffix)
 }
 
-// writeNaming appends the keys that say what the model is called. params is its number of weights.
-func writeNaming(m *gguf.Meta, dir string, params uint64) {
+// writeGeneral appends the keys that say what the model is called and how its makers sample from it. params is its number of weights.
+func writeGeneral(m *gguf.Meta, dir string, params uint64) error {
+	m.Set("general.type", gguf.New("model"))
+	if err := writeSampling(m, filepath.Join(dir, "generation_config.json")); err != nil {
+		return err
+	}
 	n := parseName(modelID(dir), params)
 	if n.sizeLabel == "" && params > 0 {
 		n.sizeLabel = sizeOf(params)
 	}
 	for _, kv := range []struct{ key, value string }{
-		{"general.type", "model"}, {"general.name", n.name}, {"general.version", n.version}, {"general.organization", n.organization},
-		{"general.finetune", n.finetune}, {"general.basename", n.basename}, {"general.size_label", n.sizeLabel},
+		{"name", n.name}, {"version", n.version}, {"organization", n.organization}, {"finetune", n.finetune}, {"basename", n.basename},
+		{"size_label", n.sizeLabel},
 	} {
 		if kv.value != "" {
-			m.Set(kv.key, gguf.New(kv.value))
+			m.Set("general."+kv.key, gguf.New(kv.value))
 		}
 	}
+	return nil
+}
+
+// samplingKeys maps settings of generation_config.json to keys under general.sampling.
+var samplingKeys = []struct {
+	config, key string
+	typ         gguf.ValueType
+}{
+	{"top_k", "top_k", gguf.Int32}, {"top_p", "top_p", gguf.Float32}, {"min_p", "min_p", gguf.Float32},
+	{"temperature", "temp", gguf.Float32}, {"repetition_penalty", "penalty_repeat", gguf.Float32},
+}
+
+// writeSampling appends the recommended sampler settings, if the checkpoint has a file with any.
+func writeSampling(m *gguf.Meta, path string) error {
+	c, err := readSettings(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, k := range samplingKeys {
+		v, ok, err := c.value(k.typ, k.config)
+		if err != nil {
+			return err
+		}
+		if ok {
+			m.Set("general.sampling."+k.key, v)
+		}
+	}
+	return nil
 }

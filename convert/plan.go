@@ -24,6 +24,7 @@ type Options struct {
 	Pre       string // overrides the recognized pre-tokenizer
 	VocabOnly bool   // write the metadata and no tensors
 	Threads   int
+	Stats     bool                                  // measure what each tensor loses, which takes time
 	Progress  func(name string, done, total uint64) // bytes of tensor data written; may be nil
 }
 
@@ -203,7 +204,9 @@ func (p *planner) meta(hyper *gguf.Meta, tensors []PlannedTensor) (*gguf.Meta, e
 	}
 	m := gguf.NewMeta()
 	m.Set("general.architecture", gguf.New(p.spec.Name))
-	writeNaming(m, p.ckpt.Dir, weights)
+	if err := writeGeneral(m, p.ckpt.Dir, weights); err != nil {
+		return nil, err
+	}
 	for k, v := range hyper.All() {
 		m.Set(k, v)
 	}

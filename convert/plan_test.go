@@ -154,6 +154,7 @@ func TestRefusals(t *testing.T) {
 		"eps":               {[]string{"rms_norm_eps is 1e+300, which does not fit"}, []edit{set("rms_norm_eps", 1e300)}, Options{}},
 		"activation":        {[]string{`hidden_act is "gelu"`}, []edit{set("hidden_act", "gelu")}, Options{}},
 		"already quantized": {[]string{`method "gptq"`}, []edit{set("quantization_config", map[string]any{"quant_method": "gptq"})}, Options{}},
+		"sampling":          {[]string{"generation_config.json", `top_k is "many"`}, []edit{func(c *ckptCopy) { c.files["generation_config.json"] = `{"top_k": "many"}` }}, Options{}},
 		"pre-tokenizer":     {[]string{"no-such-pre"}, nil, Options{Pre: "no-such-pre"}},
 		"ids beyond the rows": {[]string{"embedding matrix, which has 260", "263"}, []edit{func(c *ckptCopy) {
 			x := c.tensors["model.embed_tokens.weight"]
@@ -216,6 +217,36 @@ func asArch(s *arch.Spec) edit {
 			}
 		}
 		maps.DeleteFunc(c.tensors, func(name string, _ stTensor) bool { return !known[name] })
+	}
+}
+
+// Settings that old files leave out have the values that the classes give them.
+func TestDefaults(t *testing.T) {
+	p := planOf(t, edited(t, unset("rope_theta"), unset("rope_scaling"), unset("hidden_act"), unset("torch_dtype")), Options{})
+	if base, err := p.Meta.Float("llama.rope.freq_base"); err != nil || base != 10000 {
+		t.Errorf("rope.freq_base %g %v", base, err)
+	}
+	c := loadGolden(t)
+	for _, kv := range []string{"q", "k", "v"} { // as many key heads as heads, of a head_dim that follows from the width
+		for _, kind := range []string{"weight", "bias"} {
+			delete(c.tensors, "model.layers.0.self_attn."+kv+"_proj."+kind)
+		}
+		c.tensors["model.layers.0.self_attn."+kv+"_proj.weight"] = stTensor{"BF16", []uint64{32, 32}, make([]byte, 2048)}
+	}
+	delete(c.tensors, "model.layers.0.self_attn.o_proj.bias")
+	c.tensors["model.layers.0.self_attn.o_proj.weight"] = stTensor{"BF16", []uint64{32, 32}, make([]byte, 2048)}
+	for _, key := range []string{"head_dim", "num_key_value_heads", "attention_bias"} {
+		delete(c.config, key)
+	}
+	c.config["num_attention_heads"] = 4
+	p = planOf(t, c.write(t), Options{})
+	for key, want := range map[string]uint64{"attention.head_count_kv": 4, "rope.dimension_count": 8} {
+		if n, err := p.Meta.Uint("llama." + key); err != nil || n != want {
+			t.Errorf("%s is %d %v, want %d", key, n, err, want)
+		}
+	}
+	if _, ok := p.Meta.Get("llama.attention.key_length"); ok {
+		t.Error("attention.key_length is written though config.json has no head_dim")
 	}
 }
 

@@ -21,7 +21,7 @@ type TensorReport struct {
 	Name  string
 	Type  gguf.Type
 	Rule  string
-	Stats encode.Stats // of tensors that lose precision; zero for those stored as they are
+	Stats encode.Stats // with Options.Stats, of tensors that lose precision; else zero
 	// Underflow counts values that became zero in F16.
 	Underflow uint64
 }
@@ -113,7 +113,7 @@ func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Optio
 	if t.Type == gguf.F16 {
 		watched = half.watch(read)
 	}
-	job := encode.Job{Type: t.Type, RowLen: t.Shape[0], Rows: t.Rows(), Read: watched, NoStats: t.lossless(), Progress: progress}
+	job := encode.Job{Type: t.Type, RowLen: t.Shape[0], Rows: t.Rows(), Read: watched, NoStats: !o.Stats || t.lossless(), Progress: progress}
 	report.Stats, err = encode.Stream(ctx, w, job, o.Threads)
 	report.Underflow = half.under.Load()
 	if bad := (*encode.RangeError)(nil); errors.As(err, &bad) && t.Type == gguf.F16 {

@@ -23,6 +23,7 @@ CKPT = OUT / "tiny-llama"
 WIDTH, HEADS, KV_HEADS, HEAD, FF, CONTEXT = 32, 6, 2, 8, 64, 1024
 BASE, FACTOR, LOW, HIGH, ORIGINAL = 500000.0, 8.0, 1.0, 4.0, 256
 EPS = 1e-5
+SAMPLING = {"top_k": 40, "top_p": 0.95, "min_p": None, "temperature": 0.7, "repetition_penalty": 1.05}
 TEMPLATE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
 
 
@@ -115,6 +116,7 @@ def write_checkpoint(tensors):
                   "vocab": {t: i for i, t in enumerate(TOKENS) if t not in SPECIAL}, "merges": [list(m) for m in MERGES]},
     }
     (CKPT / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")) + "\n")
+    (CKPT / "generation_config.json").write_text(json.dumps({"do_sample": True, **SAMPLING}, indent=1) + "\n")
     settings = {"add_bos_token": True, "bos_token": SPECIAL[0], "eos_token": SPECIAL[2], "chat_template": TEMPLATE,
                 "tokenizer_class": "PreTrainedTokenizerFast"}
     (CKPT / "tokenizer_config.json").write_text(json.dumps(settings, indent=1) + "\n")
@@ -123,7 +125,10 @@ def write_checkpoint(tensors):
 def metadata(file_type, weight_count):
     size = f"{weight_count / 1000:.0f}K"
     return [
-        ("general.architecture", V.STRING, "llama"), ("general.type", V.STRING, "model"), ("general.name", V.STRING, "Tiny Llama"),
+        ("general.architecture", V.STRING, "llama"), ("general.type", V.STRING, "model"),
+        ("general.sampling.top_k", V.INT32, SAMPLING["top_k"]), ("general.sampling.top_p", V.FLOAT32, SAMPLING["top_p"]),
+        ("general.sampling.temp", V.FLOAT32, SAMPLING["temperature"]),
+        ("general.sampling.penalty_repeat", V.FLOAT32, SAMPLING["repetition_penalty"]), ("general.name", V.STRING, "Tiny Llama"),
         ("general.size_label", V.STRING, size), ("llama.block_count", V.UINT32, 1), ("llama.context_length", V.UINT32, CONTEXT),
         ("llama.embedding_length", V.UINT32, WIDTH), ("llama.feed_forward_length", V.UINT32, FF),
         ("llama.attention.head_count", V.UINT32, HEADS), ("llama.attention.head_count_kv", V.UINT32, KV_HEADS),
