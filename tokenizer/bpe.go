@@ -43,11 +43,17 @@ type bpe struct {
 	pool   sync.Pool            // of *merger
 }
 
+// mergeLimit is a bound on the number of merges, whose ranks must be exact as float32; the largest known list has some 500,000.
+const mergeLimit = 1 << 24
+
 type mergeRule struct{ rank, id int32 }
 
 func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 	if len(v.Merges) == 0 {
 		return nil, fmt.Errorf("tokenizer.ggml.merges: a BPE tokenizer without merges cannot encode")
+	}
+	if len(v.Merges) > mergeLimit {
+		return nil, fmt.Errorf("tokenizer.ggml.merges: %d merges are more than %d", len(v.Merges), mergeLimit)
 	}
 	b := &bpe{v: v, ids: ids, pre: pre, merges: make(map[uint64]mergeRule, len(v.Merges))}
 	b.pool.New = func() any { return new(merger) }
@@ -100,9 +106,9 @@ func cutMerge(m string) (left, right string, ok bool) {
 	return m[:i], m[i+1:], true
 }
 
-func (b *bpe) join(_ string, l, r *symbol) (int32, float64, bool) {
+func (b *bpe) join(_ string, l, r *symbol) (int32, float32, bool) {
 	m, ok := b.merges[uint64(l.id)<<32|uint64(r.id)]
-	return m.id, float64(m.rank), ok
+	return m.id, float32(m.rank), ok
 }
 
 func (b *bpe) encode(dst []int32, text string) ([]int32, error) {

@@ -10,15 +10,15 @@ type symbol struct {
 // joiner says what two neighbouring symbols become.
 type joiner interface {
 	// join is the id of the merged symbol and the cost of merging: the lowest is done first.
-	join(text string, left, right *symbol) (id int32, cost float64, ok bool)
+	join(text string, left, right *symbol) (id int32, cost float32, ok bool)
 }
 
-// candidate is a merge that was possible when it was noted.
+// candidate is a merge that was possible when it was noted: of the symbol left and the one behind it.
 type candidate struct {
-	cost        float64
-	left, right int32
-	end         int32 // of the right symbol; it has grown if it is not so any more
-	id          int32
+	cost float32
+	left int32
+	end  int32 // of the symbol behind; one of the two has grown if it is not so any more
+	id   int32
 }
 
 func (c *candidate) before(o *candidate) bool {
@@ -52,10 +52,11 @@ func (m *merger) merge(text string, j joiner) {
 	}
 	for len(m.heap) > 0 {
 		c := m.pop()
-		l, r := &m.symbols[c.left], &m.symbols[c.right]
-		if l.start == l.end || r.start == r.end || r.end != c.end {
+		l := &m.symbols[c.left]
+		if l.start == l.end || l.next < 0 || m.symbols[l.next].end != c.end {
 			continue
 		}
+		r := &m.symbols[l.next]
 		l.end, l.id, l.next = r.end, c.id, r.next
 		r.start = r.end
 		if r.next >= 0 {
@@ -72,41 +73,52 @@ func (m *merger) note(text string, j joiner, left, right int32) {
 	}
 	r := &m.symbols[right]
 	if id, cost, ok := j.join(text, &m.symbols[left], r); ok {
-		m.push(candidate{cost, left, right, r.end, id})
+		m.push(candidate{cost, left, r.end, id})
 	}
 }
 
-// push and pop keep heap ordered with the best candidate first.
+// push and pop keep heap ordered, with the best candidate first and four children to a node: fewer levels, and children that share
+// a cache line.
 func (m *merger) push(c candidate) {
 	m.heap = append(m.heap, c)
 	i := len(m.heap) - 1
 	for i > 0 {
-		parent := (i - 1) / 2
-		if !m.heap[i].before(&m.heap[parent]) {
+		parent := (i - 1) / 4
+		if !c.before(&m.heap[parent]) {
 			break
 		}
-		m.heap[i], m.heap[parent] = m.heap[parent], m.heap[i]
+		m.heap[i] = m.heap[parent]
 		i = parent
 	}
+	m.heap[i] = c
 }
 
 func (m *merger) pop() candidate {
 	top := m.heap[0]
 	last := len(m.heap) - 1
-	m.heap[0] = m.heap[last]
-	m.heap = m.heap[:last]
-	for i := 0; ; {
-		child := 2*i + 1
-		if child >= last {
-			return top
-		}
-		if child+1 < last && m.heap[child+1].before(&m.heap[child]) {
-			child++
-		}
-		if !m.heap[child].before(&m.heap[i]) {
-			return top
-		}
-		m.heap[i], m.heap[child] = m.heap[child], m.heap[i]
-		i = child
+	c := m.heap[last]
+	h := m.heap[:last]
+	m.heap = h
+	if last == 0 {
+		return top
 	}
+	i := 0
+	for {
+		best := 4*i + 1
+		if best >= last {
+			break
+		}
+		for child := best + 1; child < min(4*i+5, last); child++ {
+			if h[child].before(&h[best]) {
+				best = child
+			}
+		}
+		if !h[best].before(&c) {
+			break
+		}
+		h[i] = h[best]
+		i = best
+	}
+	h[i] = c
+	return top
 }

@@ -38,7 +38,7 @@ func newSPM(v *Vocab, ids map[string]int32, types []TokenType) *spm {
 	return s
 }
 
-func (s *spm) join(text string, l, r *symbol) (int32, float64, bool) {
+func (s *spm) join(text string, l, r *symbol) (int32, float32, bool) {
 	if int(r.end-l.start) > s.maxLen {
 		return 0, 0, false
 	}
@@ -49,7 +49,7 @@ func (s *spm) join(text string, l, r *symbol) (int32, float64, bool) {
 	if len(s.v.Scores) == 0 {
 		return id, 0, true
 	}
-	return id, -float64(s.v.Scores[id]), true
+	return id, -s.v.Scores[id], true
 }
 
 // sequenceLength is the length of a UTF-8 sequence by its first byte, whatever follows.
