@@ -18,6 +18,8 @@ type Report struct {
 	Tensors []Tensor    `json:"tensors,omitempty"`
 	Tokens  []Token     `json:"tokens,omitempty"`
 	Defects []Defect    `json:"defects,omitempty"`
+
+	fatal error
 }
 
 // Summary is the head of a report. Fields that the file does not tell are zero.
@@ -61,10 +63,11 @@ type Defect struct {
 	Where   string `json:"where"`  // key or tensor; "" for the header
 	Fatal   bool   `json:"fatal"`
 	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"` // what to do about it
 }
 
 // Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned.
-// The error is for a file of which nothing could be read.
+// The error is for a file that is no GGUF file or cannot be opened.
 func Read(path string) (*Report, error) {
 	f, defects, err := gguf.Check(path)
 	if err != nil {
@@ -72,10 +75,13 @@ func Read(path string) (*Report, error) {
 	}
 	r := &Report{Summary: Summary{File: path}}
 	for _, d := range defects {
-		r.Defects = append(r.Defects, Defect{Offset: d.Offset, Where: d.Where, Fatal: d.Fatal, Message: d.Err.Error()})
+		r.Defects = append(r.Defects, Defect{Offset: d.Offset, Where: d.Where, Fatal: d.Fatal, Message: d.Err.Error(), Hint: d.Hint})
+		if d.Fatal && r.fatal == nil {
+			r.fatal = d.Error(path)
+		}
 	}
 	if f == nil {
-		return r, nil
+		return nil, r.fatal
 	}
 	defer f.Close()
 	for key, v := range f.Meta.All() {
@@ -84,21 +90,14 @@ func Read(path string) (*Report, error) {
 	r.Tensors = tensorsOf(f)
 	r.Types = totals(r.Tensors)
 	if r.Tokens, err = tokensOf(f.Meta); err != nil {
-		r.Defects = append(r.Defects, Defect{Where: "tokenizer.ggml", Message: err.Error()})
+		r.Defects = append(r.Defects, Defect{Where: "vocabulary", Message: err.Error()})
 	}
 	r.summarize(f)
 	return r, nil
 }
 
-// Fatal is the first defect that keeps other commands from opening the file, or nil.
-func (r *Report) Fatal() *Defect {
-	for i := range r.Defects {
-		if r.Defects[i].Fatal {
-			return &r.Defects[i]
-		}
-	}
-	return nil
-}
+// Fatal is the first fault that keeps other commands from opening the file, or nil.
+func (r *Report) Fatal() error { return r.fatal }
 
 func (r *Report) summarize(f *gguf.File) {
 	s := &r.Summary

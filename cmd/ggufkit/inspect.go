@@ -47,10 +47,7 @@ func inspectFile(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	if d := r.Fatal(); d != nil {
-		return fmt.Errorf("%s: the file is damaged: %s", r.File, d.Message)
-	}
-	return nil
+	return r.Fatal()
 }
 
 // sections drops what was not asked for.
@@ -76,7 +73,7 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 	if all || meta {
 		parts = append(parts, func() error { return printMeta(u, r.Meta) })
 	}
-	if all {
+	if all && r.TensorCount > 0 {
 		parts = append(parts, func() error { return printTypes(u, r) })
 	}
 	if tensors {
@@ -100,17 +97,26 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 }
 
 func printSummary(u *ui, r *inspect.Report) error {
+	context, weights := "", "none"
+	if r.TensorCount > 0 {
+		weights = fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)
+	}
+	if r.Context > 0 {
+		context = fmt.Sprintf("%s tokens", commas(r.Context))
+	}
 	for _, line := range [][2]string{
 		{"file", r.File},
 		{"format", fmt.Sprintf("GGUF v%d, %s-endian, tensors aligned to %d bytes", r.Version, r.ByteOrder, r.Alignment)},
 		{"size", fmt.Sprintf("%s (%s bytes)", size(r.Size), commas(r.Size))},
 		{"architecture", r.Architecture},
 		{"name", r.Name},
-		{"parameters", fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)},
-		{"context", commas(r.Context)},
+		{"parameters", weights},
+		{"context", context},
 		{"tokenizer", vocabularyLine(r)},
 	} {
-		u.printf("%-14s%s\n", line[0], line[1])
+		if line[1] != "" {
+			u.printf("%-14s%s\n", line[0], line[1])
+		}
 	}
 	return nil
 }
@@ -184,7 +190,11 @@ func printDefects(u *ui, defects []inspect.Defect) error {
 		if d.Fatal {
 			kind = "fault"
 		}
-		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), d.Where, d.Message}
+		what := d.Message
+		if d.Hint != "" {
+			what += " (" + d.Hint + ")"
+		}
+		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), d.Where, what}
 	}
 	return u.table([]string{"defect", "offset", "where", "what"}, rows, "offset")
 }

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 ggufkit=$PWD/bin/ggufkit
-source=$PWD/testdata/demo
+source=../../testdata/demo
 rm -rf bin/demo
 mkdir -p bin/demo
 cd bin/demo
@@ -32,7 +32,7 @@ show inspect demo-Q4_K_M.gguf
 step 'It writes: what follows "HAMLET." (the seed makes it the same every time).'
 show run -m demo-Q4_K_M.gguf -p 'HAMLET.' -n 80 --seed 1
 
-step 'How well both files predict text that the model never saw (lower is better; the quantized one is a little worse).'
+step 'How well both files predict text that the model never saw: lower is better, and the two should differ by less than the error.'
 for type in F32 Q4_K_M; do
   show perplexity -m "demo-$type.gguf" -f "$source/heldout.txt" --chunks 4 -q
 done
