@@ -174,12 +174,12 @@ func TestRefusedSources(t *testing.T) {
 	writeSparse(t, in, gguf.Tensor{Name: "blk.0.ffn_up.weight", Type: gguf.Q8_1, Shape: []uint64{256, 4}})
 	o := options(t, "Q8_0")
 	o.AllowRequantize = true
-	if _, err := NewPlan(open(t, in), o); err == nil || !strings.Contains(err.Error(), "cannot read Q8_1 (1 tensors, such as blk.0.ffn_up.weight)") {
+	if _, err := NewPlan(open(t, in), o); err == nil || !strings.Contains(err.Error(), "cannot read Q8_1 (1 tensor(s), such as blk.0.ffn_up.weight)") {
 		t.Errorf("a source without a decoder: %v", err)
 	}
 	writeModel(t, in, small(), nil)
 	o.Mix.Overrides = []mix.Override{{Pattern: "ffn", Type: gguf.Q8_1}}
-	if _, err := NewPlan(open(t, in), o); err == nil || !strings.Contains(err.Error(), "cannot write Q8_1 (3 tensors") {
+	if _, err := NewPlan(open(t, in), o); err == nil || !strings.Contains(err.Error(), "cannot write Q8_1 (3 tensor(s)") {
 		t.Errorf("a type without an encoder: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func (p *Plan) checkCodecs() error {
 	}
 	var missing, names []string
 	for _, what := range slices.Sorted(maps.Keys(users)) {
-		missing = append(missing, fmt.Sprintf("cannot %s (%d tensors, such as %s)", what, len(users[what]), users[what][0]))
+		missing = append(missing, fmt.Sprintf("cannot %s (%d tensor(s), such as %s)", what, len(users[what]), users[what][0]))
 	}
 	if len(missing) == 0 {
 		return nil
@@ -204,7 +204,7 @@ func (p *Plan) checkRequantize(allow bool) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %d tensors, such as %s (%s -> %s)\nhint: start from the F32, F16 or BF16 file: errors add up, and the report can only measure "+
+	return fmt.Errorf("%w: %d tensor(s), such as %s (%s -> %s)\nhint: start from the F32, F16 or BF16 file: errors add up, and the report can only measure "+
 		"against this source; --allow-requantize does it all the same", ErrRequantize, n, first.Name, first.From, first.To)
 }
 

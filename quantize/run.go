@@ -43,7 +43,7 @@ type LimitError struct {
 // Error names the tensors, in the order of the file.
 func (e *LimitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d tensors have a relative rmse above %g:", len(e.Tensors), e.Limit)
+	fmt.Fprintf(&b, "%d tensor(s) with a relative rmse above %g:", len(e.Tensors), e.Limit)
 	for _, t := range e.Tensors {
 		fmt.Fprintf(&b, "\n  %s: %.6g (%s)", t.Name, t.RelRMSE, t.To)
 	}
@@ -61,7 +61,7 @@ type ValueError struct {
 
 // Error names the tensor and the place of the first value.
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("tensor %s: row %d, column %d is %v (%d values of this tensor are NaN or infinite)\n"+
+	return fmt.Sprintf("tensor %s: row %d, column %d is %v (NaN or infinite values in this tensor: %d)\n"+
 		"hint: the weights are damaged: get a sound copy of the source", e.Tensor, e.Row, e.Col, e.Value, e.Count)
 }
 

@@ -149,7 +149,7 @@ func Choose(r *Recipe, m Model, tensors []gguf.Tensor, o Options) ([]Choice, err
 		return nil, err
 	}
 	if o.RefuseFallbacks && len(misfits) > 0 {
-		return nil, fmt.Errorf("%d tensors do not fit their type:\n%s\nleave out --strict to accept these types, or set others for them with --tensor-type",
+		return nil, fmt.Errorf("%d tensor(s) do not fit their type:\n%s\nleave out --strict to accept these types, or set others for them with --tensor-type",
 			len(misfits), strings.Join(misfits, "\n"))
 	}
 	return choices, nil

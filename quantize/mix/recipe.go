@@ -14,7 +14,7 @@ type rule struct {
 	when  []*condition
 }
 
-// condition is a test and its words for the user.
+// condition is a test and its words for the user; none where it holds for nearly all models.
 type condition struct {
 	say   string
 	holds func(s *site) bool
@@ -28,7 +28,9 @@ func (r *rule) applies(s *site) bool {
 func (r *rule) why(s *site) string {
 	var words []string
 	for _, c := range r.when {
-		words = append(words, c.say)
+		if c.say != "" {
+			words = append(words, c.say)
+		}
 	}
 	if len(words) == 0 {
 		return s.label
@@ -54,7 +56,7 @@ var (
 	withImatrix    = &condition{"with an importance matrix", func(s *site) bool { return s.imatrix }}
 	withoutImatrix = &condition{"without an importance matrix", func(s *site) bool { return !s.imatrix }}
 	falcon         = &condition{"falcon", func(s *site) bool { return s.model.Arch == "falcon" }}
-	notFalcon      = &condition{"not falcon", func(s *site) bool { return s.model.Arch != "falcon" }}
+	notFalcon      = &condition{"", func(s *site) bool { return s.model.Arch != "falcon" }}
 	oddRows        = &condition{"rows are not whole blocks of the base type", func(s *site) bool { return !whole(s.base, s.shape[0]) }}
 	stack          = &condition{"stack of experts", func(s *site) bool {
 		return len(s.shape) > 2 && s.shape[2] > 1 && (s.model.Arch != "bailingmoe3" || s.role&(up|gate|down) != 0)
