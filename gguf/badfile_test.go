@@ -23,7 +23,7 @@ const badFolder = "../testdata/badgguf"
 type expectation struct{ defect, text, hint string }
 
 // readBad reads one file of badFolder.
-func readBad(t *testing.T, path string) (want []expectation, data []byte) {
+func readBad(t testing.TB, path string) (want []expectation, data []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func readBad(t *testing.T, path string) (want []expectation, data []byte) {
 
 // assemble makes bytes of words: "text" in Go's quotes, u8/u16/u32/u64 NUMBER, s "text" (a string with its length), zero N,
 // align N (zeros up to a multiple), be (big-endian from here), repeat N WORDS; (the words N times).
-func assemble(t *testing.T, text string) []byte {
+func assemble(t testing.TB, text string) []byte {
 	t.Helper()
 	a := assembler{t: t, order: binary.LittleEndian}
 	a.words = splitWords(t, text)
@@ -60,13 +60,13 @@ func assemble(t *testing.T, text string) []byte {
 }
 
 type assembler struct {
-	t     *testing.T
+	t     testing.TB
 	order byteOrder
 	words []string
 	out   []byte
 }
 
-func splitWords(t *testing.T, text string) []string {
+func splitWords(t testing.TB, text string) []string {
 	var words []string
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		if q, err := strconv.QuotedPrefix(text); err == nil {

@@ -14,8 +14,11 @@ import (
 	"pgregory.net/rapid"
 )
 
+// fataler is a *testing.T or a *rapid.T.
+type fataler interface{ Fatal(...any) }
+
 // writeBytes writes a file with tensors of counted bytes.
-func writeBytes(t interface{ Fatal(...any) }, m *Meta, tensors []Tensor) []byte {
+func writeBytes(t fataler, m *Meta, tensors []Tensor) []byte {
 	var out bytes.Buffer
 	w, err := NewWriter(&out, m, tensors)
 	if err != nil {
@@ -41,7 +44,7 @@ func writeBytes(t interface{ Fatal(...any) }, m *Meta, tensors []Tensor) []byte 
 }
 
 // readBytes reads a file without defects.
-func readBytes(t interface{ Fatal(...any) }, b []byte) *File {
+func readBytes(t fataler, b []byte) *File {
 	f, defects, err := ReadHeader("memory", Bytes(b))
 	if err != nil || len(defects) > 0 {
 		t.Fatal(defects, err)
