@@ -27,14 +27,14 @@ func (b *affineBlock) header(dst *[16]byte) {
 // encode quantizes x.
 func (f *affineFormat) encode(b *affineBlock, x *[256]float32) {
 	var scales, minimums [8]float32
-	var w [32]float32
+	var group affineGroup
 	for g := range 8 {
 		y := (*[32]float32)(x[32*g:])
 		average := sqrt32(sumSquares(y[:]) / 32)
 		for j, v := range y {
-			w[j] = average + abs32(v)
+			group.w[j] = average + abs32(v)
 		}
-		scales[g], minimums[g] = f.plain.fitAffine(b.q[32*g:][:32], y[:], w[:])
+		scales[g], minimums[g] = f.plain.fit(&group, b.q[32*g:][:32], y[:])
 	}
 	scale, d := quantize6(&scales)
 	minimum, dmin := quantize6(&minimums)
@@ -63,13 +63,13 @@ func quantize6(x *[8]float32) (q [8]uint8, d float32) {
 // encodeWeighted quantizes x with importance weights.
 func (f *affineFormat) encodeWeighted(b *affineBlock, x *[256]float32, importance []float32) {
 	var scales, minimums, sums [8]float32
-	var w [32]float32
+	var group affineGroup
 	meanSquare := 2 * sumSquares(x[:]) / 256
 	for g := range 8 {
 		y := x[32*g:][:32]
-		weighByImportance(w[:], importance[32*g:], y, meanSquare)
-		sums[g] = sum(w[:])
-		scales[g], minimums[g] = f.weighted.fitAffine(b.q[32*g:][:32], y, w[:])
+		weighByImportance(group.w[:], importance[32*g:], y, meanSquare)
+		sums[g] = sum(group.w[:])
+		scales[g], minimums[g] = f.weighted.fit(&group, b.q[32*g:][:32], y)
 	}
 	var scale, minimum [8]uint8
 	d := fitPositive(scale[:], scales[:], sums[:], 63)
@@ -97,7 +97,7 @@ func (f *affineFormat) finish(b *affineBlock, x *[256]float32, d, dmin float32) 
 		m := dmin * float32(minimum[g])
 		q, y := b.q[32*g:][:32], x[32*g:][:32]
 		for j, v := range y {
-			q[j] = uint8(max(0, min(f.plain.levels, nearest((v+m)/ds))))
+			q[j] = uint8(max(0, min(int32(f.plain.levels), nearest((v+m)/ds))))
 		}
 	}
 }

@@ -3,26 +3,26 @@ package block
 // codebook is the values of the 4-bit integers of IQ4_NL and IQ4_XS, which lie closer together around zero.
 var codebook = [16]int8{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
 
-// nearestInCodebook finds the index of the value nearest to x, the upper one in the middle between two.
-func nearestInCodebook(x float32) uint8 {
-	if x <= float32(codebook[0]) {
-		return 0
-	}
-	if x >= float32(codebook[15]) {
-		return 15
-	}
-	lo, hi := 0, 15
-	for hi-lo > 1 {
-		if mid := (lo + hi) / 2; x < float32(codebook[mid&15]) {
-			hi = mid
-		} else {
-			lo = mid
+// codebookFloat is codebook in float32.
+var codebookFloat = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// codebookIndex has the index of the value nearest to x at floor(2*x) + 512. Halfway between two values, which is a multiple of
+// a half, the upper one is taken.
+var codebookIndex = func() (index [1024]uint8) {
+	at := 0
+	for k := range index {
+		if x := float32(k-512)/2 + 0.25; at < 15 && x-float32(codebook[at]) > float32(codebook[at+1])-x {
+			at++
 		}
+		index[k] = uint8(at)
 	}
-	if x-float32(codebook[lo&15]) < float32(codebook[hi&15])-x {
-		return uint8(lo)
-	}
-	return uint8(hi)
+	return index
+}()
+
+// nearestInCodebook finds the index of the value nearest to x, for |x| < 256.
+func nearestInCodebook(x float32) uint8 {
+	// In float64 the sum is exact wherever it decides.
+	return codebookIndex[int(2*float64(x)+512)&1023]
 }
 
 // codebookTries is how many scales to each side of the first fitCodebook tries.
@@ -53,11 +53,11 @@ func fitCodebook(x, w []float32) float32 {
 	return scale
 }
 
-// codebookSums gives the sums of w*v*x and w*v*v for the values v nearest to inverse*x.
+// codebookSums gives the sums of w*v*x and w*v*v for the values v nearest to inverse*x. No |inverse*x| is above 135.
 func codebookSums(x, w []float32, inverse float32) (qx, qq float32) {
 	w = w[:len(x)]
 	for j, v := range x {
-		value := float32(codebook[nearestInCodebook(inverse*v)&15])
+		value := codebookFloat[nearestInCodebook(inverse*v)&15]
 		wv := w[j] * value
 		qx += float32(wv * v)
 		qq += float32(wv * value)
@@ -80,7 +80,14 @@ func codebookWeights(w, x, importance []float32, meanSquare float32) {
 func roundToCodebook(qs *[16]byte, x *[32]float32, inverse float32) {
 	var q [32]uint8
 	for j, v := range x {
-		q[j] = nearestInCodebook(inverse * v)
+		switch v *= inverse; {
+		case v <= -127:
+			q[j] = 0
+		case v < 113:
+			q[j] = nearestInCodebook(v)
+		default: // also for NaN, zero times an infinite inverse
+			q[j] = 15
+		}
 	}
 	packNibbles(qs, &q)
 }
@@ -88,8 +95,8 @@ func roundToCodebook(qs *[16]byte, x *[32]float32, inverse float32) {
 // codebookValues writes d times the values of 16 packed bytes.
 func codebookValues(dst *[32]float32, qs *[16]byte, d float32) {
 	for j, q := range qs {
-		dst[j] = d * float32(codebook[q&15])
-		dst[j+16] = d * float32(codebook[q>>4])
+		dst[j] = d * codebookFloat[q&15]
+		dst[j+16] = d * codebookFloat[q>>4]
 	}
 }
 

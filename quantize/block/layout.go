@@ -112,17 +112,17 @@ func quantizeAffine(q *[32]uint8, x *[32]float32, levels float32) (d, m float32)
 }
 
 // quantizeCentredWeighted is the encoder of Q4_0 and Q5_0 with importance weights.
-func quantizeCentredWeighted(q *[32]uint8, x *[32]float32, importance []float32, meanSquare float32, zero int32) (d float32) {
-	var w [32]float32
-	weighByImportance(w[:], importance, x[:], meanSquare)
-	return fitSymmetric(q[:], x[:], w[:], zero)
+func quantizeCentredWeighted(q *[32]uint8, x *[32]float32, importance []float32, meanSquare, zero float32) (d float32) {
+	var group symmetricGroup
+	weighByImportance(group.w[:], importance, x[:], meanSquare)
+	return group.fit(q[:], x[:], zero)
 }
 
 // quantizeAffineWeighted is the encoder of Q4_1 and Q5_1 with importance weights.
-func quantizeAffineWeighted(q *[32]uint8, x *[32]float32, importance []float32, meanSquare float32, levels int32) (d, m float32) {
-	var w [32]float32
-	weighByImportance(w[:], importance, x[:], meanSquare)
+func quantizeAffineWeighted(q *[32]uint8, x *[32]float32, importance []float32, meanSquare, levels float32) (d, m float32) {
+	var group affineGroup
+	weighByImportance(group.w[:], importance, x[:], meanSquare)
 	search := affineSearch{levels: levels, start: -0.9, step: 0.05, steps: 36}
-	d, m = search.fitAffine(q[:], x[:], w[:])
+	d, m = search.fit(&group, q[:], x[:])
 	return d, -m
 }

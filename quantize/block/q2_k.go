@@ -29,15 +29,16 @@ var (
 
 func encodeQ2_K(dst []byte, src []float32) {
 	var q [256]uint8
-	var w, scales, minimums [16]float32
+	var group affineGroup
+	var scales, minimums [16]float32
 	for ; len(src) > 0; dst, src = dst[bytesQ2_K:], src[size256:] {
 		b, x := (*[bytesQ2_K]byte)(dst), (*[size256]float32)(src)
 		for g := range 16 {
 			y := x[16*g:][:16]
 			for j, v := range y {
-				w[j] = abs32(v)
+				group.w[j] = abs32(v)
 			}
-			scales[g], minimums[g] = searchQ2_K.fitAffine(q[16*g:][:16], y, w[:])
+			scales[g], minimums[g] = searchQ2_K.fit(&group, q[16*g:][:16], y)
 		}
 		scale, d := quantize4(&scales)
 		minimum, dmin := quantize4(&minimums)
@@ -65,15 +66,16 @@ func quantize4(x *[16]float32) (q [16]uint8, d float32) {
 
 func encodeWeightedQ2_K(dst []byte, src, importance []float32) {
 	var q [256]uint8
-	var w, sums, scales, minimums [16]float32
+	var group affineGroup
+	var sums, scales, minimums [16]float32
 	for ; len(src) > 0; dst, src, importance = dst[bytesQ2_K:], src[size256:], importance[size256:] {
 		b, x := (*[bytesQ2_K]byte)(dst), (*[size256]float32)(src)
 		meanSquare := sumSquares(x[:]) / 256
 		for g := range 16 {
 			y := x[16*g:][:16]
-			weighByImportance(w[:], importance[16*g:], y, meanSquare)
-			sums[g] = sum(w[:])
-			scales[g], minimums[g] = searchWeightedQ2_K.fitAffine(q[16*g:][:16], y, w[:])
+			weighByImportance(group.w[:16], importance[16*g:], y, meanSquare)
+			sums[g] = sum(group.w[:16])
+			scales[g], minimums[g] = searchWeightedQ2_K.fit(&group, q[16*g:][:16], y)
 		}
 		var scale, minimum [16]uint8
 		d := fitPositive(scale[:], scales[:], sums[:], 15)

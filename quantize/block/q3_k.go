@@ -55,18 +55,19 @@ func encodeQ3_K(dst []byte, src []float32) {
 
 func encodeWeightedQ3_K(dst []byte, src, importance []float32) {
 	var q [256]uint8
-	var w, sums, scales [16]float32
+	var group, scaleGroup symmetricGroup
+	var scales [16]float32
 	for ; len(src) > 0; dst, src, importance = dst[bytesQ3_K:], src[size256:], importance[size256:] {
 		b, x := (*[bytesQ3_K]byte)(dst), (*[size256]float32)(src)
 		meanSquare := 2 * sumSquares(x[:]) / 256
 		for g := range 16 {
 			y := x[16*g:][:16]
-			weighByImportance(w[:], importance[16*g:], y, meanSquare)
-			sums[g] = sum(w[:])
-			scales[g] = fitSymmetric(q[16*g:][:16], y, w[:], 4)
+			weighByImportance(group.w[:16], importance[16*g:], y, meanSquare)
+			scaleGroup.w[g] = sum(group.w[:16])
+			scales[g] = group.fit(q[16*g:][:16], y, 4)
 		}
 		var scale [16]uint8
-		d := fitSymmetric(scale[:], scales[:], sums[:], 32)
+		d := scaleGroup.fit(scale[:], scales[:], 32)
 		finishQ3_K(b, &q, x, &scale, d)
 	}
 }

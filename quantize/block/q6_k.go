@@ -33,52 +33,52 @@ func decodeQ6_K(dst []float32, src []byte) {
 	}
 }
 
-func encodeQ6_K(dst []byte, src []float32) {
-	var w [16]float32
-	weights := func(x []float32, _ int) []float32 {
-		for j, v := range x {
-			w[j] = v * v
-		}
-		return w[:]
-	}
-	encodeWithQ6_K(dst, src, weights)
-}
+func encodeQ6_K(dst []byte, src []float32) { encodeWeightedQ6_K(dst, src, nil) }
 
-func encodeWeightedQ6_K(dst []byte, src, w []float32) {
-	encodeWithQ6_K(dst, src, func(x []float32, at int) []float32 { return w[at:][:len(x)] })
-}
-
-// encodeWithQ6_K quantizes src; weights gives those of the group x, which starts at element at.
-func encodeWithQ6_K(dst []byte, src []float32, weights func(x []float32, at int) []float32) {
+// encodeWeightedQ6_K takes the importance weights as they are, and the squares of the elements where there are none.
+func encodeWeightedQ6_K(dst []byte, src, importance []float32) {
+	var q [256]uint8
+	var scales [16]float32
+	var group symmetricGroup
 	for at := 0; at < len(src); at, dst = at+size256, dst[bytesQ6_K:] {
 		b, x := (*[bytesQ6_K]byte)(dst), (*[size256]float32)(src[at:])
-		var q [256]uint8
-		var scales [16]float32
 		for g := range scales {
 			y := x[16*g:][:16]
-			scales[g] = fitSymmetric(q[16*g:][:16], y, weights(y, at+16*g), 32)
+			if importance != nil {
+				copy(group.w[:], importance[at+16*g:][:16])
+			} else {
+				for j, v := range y {
+					group.w[j] = v * v
+				}
+			}
+			scales[g] = group.fit(q[16*g:][:16], y, 32)
 		}
 		top, magnitude := peak(scales[:])
 		if magnitude < negligible {
 			clear(b[:])
 			continue
 		}
-		inverse := -128 / top
-		putF16(b[208:], 1/inverse)
-		d := f16At(b[208:])
-		for g, s := range scales {
-			scale := int8(min(127, nearest(inverse*s)))
-			b[192+g] = byte(scale)
-			ds := d * float32(scale)
-			if ds == 0 {
-				continue // the integers of the search stay
-			}
-			for j, v := range x[16*g:][:16] {
-				q[16*g+j] = uint8(32 + max(-32, min(31, nearest(v/ds))))
-			}
-		}
-		packQ6_K(b, &q)
+		finishQ6_K(b, &q, x, &scales, -128/top)
 	}
+}
+
+// finishQ6_K rounds d and the scales, which are inverse times those found, then the integers once more against them, and
+// packs all. Where a group's scale is zero the integers of the search stay.
+func finishQ6_K(b *[bytesQ6_K]byte, q *[256]uint8, x *[256]float32, scales *[16]float32, inverse float32) {
+	putF16(b[208:], 1/inverse)
+	d := f16At(b[208:])
+	for g, s := range scales {
+		scale := int8(min(127, nearest(inverse*s)))
+		b[192+g] = byte(scale)
+		ds := d * float32(scale)
+		if ds == 0 {
+			continue
+		}
+		for j, v := range x[16*g:][:16] {
+			q[16*g+j] = uint8(32 + max(-32, min(31, nearest(v/ds))))
+		}
+	}
+	packQ6_K(b, q)
 }
 
 func packQ6_K(b *[bytesQ6_K]byte, q *[256]uint8) {
