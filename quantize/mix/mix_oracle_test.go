@@ -70,41 +70,66 @@ func TestOracleArchs(t *testing.T) {
 			readJSON(t, filepath.Join(filepath.Dir(name), "f32.json"), &f)
 			var quant map[string]map[string]jsontext.Value
 			readJSON(t, name, &quant)
-			var tensors []gguf.Tensor
-			for _, x := range f.Tensors {
-				typ, err := gguf.ParseType(get[string](t, x[2]))
-				if err != nil {
-					t.Fatal(err)
-				}
-				tensors = append(tensors, gguf.Tensor{Name: get[string](t, x[0]), Shape: get[[]uint64](t, x[1]), Type: typ})
-			}
-			model := ModelOf(f.meta(t))
+			model, tensors := ModelOf(f.meta(t)), f.tensors(t)
 			for recipe, result := range quant {
 				if result["error"] != nil {
 					continue
 				}
-				r, err := Parse(recipe)
-				if err != nil {
-					t.Fatal(err)
-				}
-				choices, err := Choose(r, model, tensors, Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := get[map[string][]string](t, result["tensors"])
-				if len(want) != len(choices) {
-					t.Errorf("%s: %d tensors, want %d", recipe, len(choices), len(want))
-				}
-				for _, c := range choices {
-					if w := want[c.Name]; len(w) != 2 || c.To.String() != w[0] {
-						t.Errorf("%s: %s is %s, want %v (%s)", recipe, c.Name, c.To, w, c.Rule)
-					}
-					compared++
-				}
+				checkTypes(t, recipe, model, tensors, get[map[string][]string](t, result["tensors"]))
+				compared++
 			}
 		})
 	}
-	t.Logf("%d choices compared", compared)
+	if compared < 1100 {
+		t.Errorf("only %d recipes compared", compared)
+	}
+}
+
+// A real model whose rows of 576 are no multiple of 256.
+func TestOracleReal(t *testing.T) {
+	var files map[string]jsontext.Value
+	readJSON(t, filepath.Join(oracle(t), "real", "smollm2-135m.gguf.json"), &files)
+	source := get[archFile](t, files["auto"])
+	model := Model{Arch: "llama", Layers: 30, Heads: 9, KVHeads: 3}
+	for _, recipe := range []string{"Q8_0", "Q4_0", "Q4_K_M", "Q5_K_S", "Q6_K", "Q3_K_M", "Q2_K", "IQ4_XS"} {
+		want := get[map[string]jsontext.Value](t, files[recipe])
+		checkTypes(t, recipe, model, source.tensors(t), get[map[string][]string](t, want["tensors"]))
+	}
+}
+
+// tensors is the list of tensors of the file.
+func (f *archFile) tensors(t *testing.T) []gguf.Tensor {
+	t.Helper()
+	var tensors []gguf.Tensor
+	for _, x := range f.Tensors {
+		typ, err := gguf.ParseType(get[string](t, x[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tensors = append(tensors, gguf.Tensor{Name: get[string](t, x[0]), Shape: get[[]uint64](t, x[1]), Type: typ})
+	}
+	return tensors
+}
+
+// checkTypes compares the choices of a recipe with the types that llama-quantize wrote.
+func checkTypes(t *testing.T, recipe string, m Model, tensors []gguf.Tensor, want map[string][]string) {
+	t.Helper()
+	r, err := Parse(recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	choices, err := Choose(r, m, tensors, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(want) != len(choices) {
+		t.Errorf("%s: %d tensors, want %d", recipe, len(choices), len(want))
+	}
+	for _, c := range choices {
+		if w := want[c.Name]; len(w) != 2 || c.To.String() != w[0] {
+			t.Errorf("%s: %s is %s, want %v (%s)", recipe, c.Name, c.To, w, c.Rule)
+		}
+	}
 }
 
 func readJSON(t *testing.T, name string, v any) {
