@@ -62,6 +62,21 @@ func TestNamesAreUnique(t *testing.T) {
 				t.Errorf("%s: %s is tied to the unknown %s", s.Name, r.Name, r.Tied)
 			}
 		}
+		keys := map[string]bool{}
+		for _, k := range s.Keys {
+			if keys[k.Name] {
+				t.Errorf("%s: key %s is declared twice", s.Name, k.Name)
+			}
+			keys[k.Name] = true
+			if after, ok := strings.CutPrefix(k.Default, "="); ok && !keys[after] {
+				t.Errorf("%s: %s defaults to %s, which does not come before it", s.Name, k.Name, after)
+			}
+		}
+		for _, needed := range []string{"block_count", "general.file_type"} {
+			if !keys[needed] {
+				t.Errorf("%s: no key %s", s.Name, needed)
+			}
+		}
 		for _, d := range s.Drop {
 			if _, err := regexp.Compile(d.Pattern); err != nil || d.Reason == "" {
 				t.Errorf("%s: drop %q: %v", s.Name, d.Pattern, err)

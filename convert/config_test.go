@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/go-json-experiment/json"
 )
 
 // loadConfig reads a config.json with the given text.
@@ -205,4 +207,19 @@ func TestYarnAttention(t *testing.T) {
 			t.Errorf("%s: %g %v, want %g", text, r.attn, err, want)
 		}
 	}
+}
+
+// No settings, however odd, may do worse than give an error.
+func FuzzConfig(f *testing.F) {
+	f.Add(`{"architectures": ["LlamaForCausalLM"], "rope_scaling": {"type": "yarn", "factor": 4, "mscale": 1}, "hidden_act": "silu"}`)
+	f.Add(`{"architectures": ["Qwen2ForCausalLM"], "rope_parameters": {"a": {"rope_theta": 1}, "b": {"rope_type": "llama3"}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		c := &config{file: "config.json", root: object{}}
+		if json.Unmarshal([]byte(text), &c.root) != nil || c.normalizeRope() != nil {
+			return
+		}
+		c.spec()
+		c.rope()
+		c.uint("num_hidden_layers", 32)
+	})
 }

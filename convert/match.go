@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/arch"
@@ -142,18 +143,9 @@ func (m *matching) resolveTied(cfg *config, ckpt *checkpoint.Checkpoint) (notes 
 		}
 		notes = append(notes, fmt.Sprintf("%s equals %s, to which it is tied, and is not written", own.Name, other.Name))
 		t.found = nil
-		m.forget(t)
+		m.order = slices.DeleteFunc(m.order, func(o *target) bool { return o == t })
 	}
 	return notes, nil
-}
-
-func (m *matching) forget(t *target) {
-	for i, o := range m.order {
-		if o == t {
-			m.order = append(m.order[:i], m.order[i+1:]...)
-			return
-		}
-	}
 }
 
 // equalTensors compares stored bytes.
@@ -239,7 +231,7 @@ func (f *faults) err(s *arch.Spec) error {
 	if more := len(f.lines) - len(listed); more > 0 {
 		text += fmt.Sprintf("\n  and %d more", more)
 	}
-	return errors.New(text)
+	return errors.New(text + "\nhint: check that the folder is complete and that config.json belongs to these weights")
 }
 
 // describe is a source tensor's type and shape, rows first.

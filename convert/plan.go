@@ -226,8 +226,12 @@ func (p *planner) tensors(params *arch.Params) ([]PlannedTensor, error) {
 		return nil, err
 	}
 	for _, t := range missing {
+		tie := ""
+		if t.rule.Tied != "" {
+			tie = fmt.Sprintf(" (only with tie_word_embeddings does %s stand in for it)", t.rule.Tied)
+		}
 		if len(t.rule.HF) > 0 {
-			f.add("missing: %s for %s%s", inBlock(t.rule.HF[0], t.block), t.name, expectedShape(params, t))
+			f.add("missing: %s for %s%s%s", inBlock(t.rule.HF[0], t.block), t.name, expectedShape(params, t), tie)
 		}
 	}
 	for _, src := range p.match.unused {

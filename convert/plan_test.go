@@ -206,6 +206,21 @@ func TestRopeMatrix(t *testing.T) {
 	}
 }
 
+// Every architecture leaves a tied output matrix out, and asks for it where it is not tied.
+func TestTied(t *testing.T) {
+	for _, s := range arch.All {
+		if p := planOf(t, edited(t, asArch(s)), Options{}); slices.Contains(p.Names(), "output.weight") {
+			t.Errorf("%s: the output matrix is written though it is tied", s.Name)
+		}
+		own := []edit{asArch(s), unset("tie_word_embeddings"), func(c *ckptCopy) {
+			c.tensors["lm_head.weight"] = stTensor{"BF16", []uint64{264, 32}, make([]byte, 264*32*2)}
+		}}
+		if p := planOf(t, edited(t, own...), Options{}); !slices.Contains(p.Names(), "output.weight") {
+			t.Errorf("%s: the output matrix is lost", s.Name)
+		}
+	}
+}
+
 // asArch makes the golden checkpoint one of another architecture with the same sources.
 func asArch(s *arch.Spec) edit {
 	return func(c *ckptCopy) {
