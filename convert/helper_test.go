@@ -172,14 +172,3 @@ func hash(t *testing.T, f *gguf.File, tensor *gguf.Tensor) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:8])
 }
-
-// hashes maps the names of a file's tensors to type, shape and hash.
-func hashes(t *testing.T, f *gguf.File) map[string]string {
-	t.Helper()
-	m := map[string]string{}
-	for i := range f.Tensors {
-		x := &f.Tensors[i]
-		m[x.Name] = x.Type.String() + dims(x.Shape) + hash(t, f, x)
-	}
-	return m
-}
