@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // metaspace stands for a space in SentencePiece vocabularies.
@@ -52,26 +53,14 @@ func (s *spm) join(text string, l, r *symbol) (int32, float32, bool) {
 	return id, -s.v.Scores[id], true
 }
 
-// sequenceLength is the length of a UTF-8 sequence by its first byte, whatever follows.
-func sequenceLength(first byte) int {
-	switch {
-	case first >= 0xf0:
-		return 4
-	case first >= 0xe0:
-		return 3
-	case first >= 0xc0:
-		return 2
-	}
-	return 1
-}
-
 func (s *spm) encode(dst []int32, text string) ([]int32, error) {
 	m := s.pool.Get().(*merger)
 	defer s.pool.Put(m)
 	text = strings.ReplaceAll(text, " ", metaspace)
 	m.reset()
 	for i := 0; i < len(text); {
-		end := min(i+sequenceLength(text[i]), len(text))
+		_, n := utf8.DecodeRuneInString(text[i:]) // a byte that is no character stands alone
+		end := i + n
 		id, ok := s.ids[text[i:end]]
 		if !ok {
 			id = -1

@@ -2,6 +2,7 @@
 //
 // Templates are Jinja, written for Python: they come with models and are not to be trusted. A template engine from outside does the work for
 // now; what it gets is rewritten (see lex.go and guard.go) so that white space comes out as in Python and runaway templates end in an error.
+// One thing is out of the guard's reach: the memory that a single expression takes ('x' * 10000000000).
 package chat
 
 import (
@@ -40,8 +41,8 @@ const (
 	templateLimit = 256 << 10 // bytes of source; the longest known ones have some 30 KB
 	nestingLimit  = 100       // brackets within brackets, blocks within blocks, macros that call macros
 	outputLimit   = 64 << 20  // bytes
-	stepLimit     = 10_000_000
-	rangeLimit    = 100_000 // elements of a range()
+	stepLimit     = 2_000_000 // iterations, macro calls and values looked at
+	rangeLimit    = 100_000   // elements of a range()
 	timeLimit     = 10 * time.Second
 )
 

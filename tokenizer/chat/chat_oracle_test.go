@@ -5,8 +5,10 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,23 +64,33 @@ func decode(t *testing.T, d *jsontext.Decoder) jinja.Value {
 	return jinja.None()
 }
 
-// TestOracleTemplates counts how many renderings of other people's templates agree with Python's. The engine is a makeshift, so the test asks
-// for no fewer than it managed when this was written, and for all of the plain conversations.
+// templateCase is one rendering by Python's Jinja2.
+type templateCase struct {
+	Template, Case      string
+	AddGenerationPrompt bool `json:"add_generation_prompt"`
+	Out                 *string
+	Error               struct {
+		Message  string
+		ByDesign bool `json:"by_design"` // raise_exception was called
+	}
+}
+
+// TestOracleTemplates renders other people's templates as Python does. Those without tools must agree in full, errors that a template raises
+// too. With tools the engine, which is a makeshift, is held to the number that it managed when this was written.
 func TestOracleTemplates(t *testing.T) {
 	inputs := decode(t, jsontext.NewDecoder(bytes.NewReader(oracle(t, "chat/inputs.json")))).AsDict()
 	tokens, _ := inputs.Get("special_tokens")
 	cases, _ := inputs.Get("cases")
-	var renders []struct {
-		Template, Case      string
-		AddGenerationPrompt bool `json:"add_generation_prompt"`
-		Out                 *string
-	}
+	var renders []templateCase
 	if err := json.Unmarshal(oracle(t, "chat/renders.json"), &renders); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 3, 7, 14, 5, 9, 0, time.UTC)
 	good, all := map[string]int{}, map[string]int{}
 	for _, r := range renders {
+		if r.Out == nil && !r.Error.ByDesign {
+			continue // Python's type errors, which this engine mostly does not notice
+		}
 		vars := map[string]jinja.Value{"tools": jinja.None(), "documents": jinja.None(), "add_generation_prompt": jinja.NewBool(r.AddGenerationPrompt)}
 		input, _ := cases.AsDict().Get(r.Case)
 		for _, d := range []jinja.Value{tokens, input} {
@@ -87,23 +99,27 @@ func TestOracleTemplates(t *testing.T) {
 			}
 		}
 		out, err := render(string(oracle(t, "chat/templates/"+r.Template)), now, vars)
-		kind := r.Case
-		if r.Out == nil {
-			kind = "errors"
-		}
-		all[kind]++
-		if r.Out == nil && err != nil || r.Out != nil && err == nil && out == *r.Out {
-			good[kind]++
-			continue
-		}
-		if r.Out != nil {
-			t.Logf("%s %s: %v\n got %.300q\nwant %.300q", r.Template, r.Case, err, out, *r.Out)
+		all[r.Case]++
+		var raised *Exception
+		switch {
+		case r.Out != nil && err == nil && out == *r.Out, r.Out == nil && errors.As(err, &raised) && raised.Message == r.Error.Message:
+			good[r.Case]++
+		case !strings.HasPrefix(r.Case, "tools"):
+			t.Errorf("%s %s: %v", r.Template, r.Case, err)
 		}
 	}
+	least := map[string]int{"tools": 74, "tools_str": 50, "tools_only": 92}
 	for kind, n := range all {
-		t.Logf("%-20s %d of %d", kind, good[kind], n)
+		t.Logf("%-12s %d of %d", kind, good[kind], n)
+		if good[kind] < least[kind] {
+			t.Errorf("%s: %d of %d, there were %d", kind, good[kind], n, least[kind])
+		}
 	}
 }
 
-func TestOracleLanguage(t *testing.T) {
+func TestOracleCheckpoints(t *testing.T) {
+	for _, name := range []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2"} {
+		dir := filepath.Join(os.Getenv("ORACLE"), "archs", name)
+		checkpointChats(t, filepath.Join(dir, "hf", "tokenizer_config.json"), filepath.Join(dir, "ref", "chat.json"))
+	}
 }

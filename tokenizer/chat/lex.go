@@ -171,18 +171,17 @@ func (l *lexer) raw(minus bool) error {
 		if open < 0 {
 			return fmt.Errorf("line %d: a raw block is not closed", line)
 		}
-		i += open
+		i += open + len("{%")
 		end := strings.Index(l.src[i:], "%}")
 		if end < 0 {
 			return fmt.Errorf("line %d: a raw block is not closed", line)
 		}
-		body := l.src[i+2 : i+end]
+		body := l.src[i : i+end]
 		if strings.TrimSpace(strings.Trim(body, "+-")) != "endraw" {
-			i += 2
 			continue
 		}
-		text := l.src[l.pos:i]
-		l.pos = i + 2
+		text := l.src[l.pos : i-len("{%")]
+		l.pos = i
 		l.text(text, '%')
 		l.pos = i + end
 		l.close('%', strings.HasSuffix(body, "-"), strings.HasSuffix(body, "+"))
