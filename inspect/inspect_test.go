@@ -205,6 +205,7 @@ func TestShort(t *testing.T) {
 		{gguf.New(true), "true"},
 		{gguf.NewArray([]int32{}), "[]"},
 		{gguf.NewArray([]int32{1, 2}), "[1, 2]"},
+		{gguf.NewArray([]string{strings.Repeat("long ", 9), "b"}), `["long long "... (45 bytes), ... 2 in all]`},
 		{gguf.NewArray([]int32{100, 200, 300, 400}), "[100, 200, ... 4 in all]"},
 	} {
 		if got := NewKV("k", c.v).Short(10); got != c.want {

@@ -191,7 +191,7 @@ func quoted(s string, width int) string {
 func shortArray(v []any, width int) string {
 	var parts []string
 	for i, e := range v {
-		p := short(e, width)
+		p := short(e, max(width, 1))
 		if width -= len(p) + 2; width < 0 && i > 0 {
 			return fmt.Sprintf("[%s, ... %d in all]", strings.Join(parts, ", "), len(v))
 		}
