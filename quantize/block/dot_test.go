@@ -53,12 +53,8 @@ func setHalves(t *testing.T, typ gguf.Type, row []byte, h uint16) {
 func dotTypes(t *testing.T) (codecs []*block.Codec) {
 	t.Helper()
 	for _, typ := range block.Types() {
-		codec, err := block.ForType(typ)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if codec.Dot != nil {
-			codecs = append(codecs, codec)
+		if c := codec(t, typ); c.Dot != nil {
+			codecs = append(codecs, c)
 		}
 	}
 	return codecs

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -85,41 +86,37 @@ func (r *reference) check(t *testing.T) map[gguf.Type]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		codec, err := block.ForType(typ)
-		if err != nil {
+		if !slices.Contains(block.Types(), typ) {
 			continue // the data is ahead of the codecs
 		}
 		seen[typ]++
-		t.Run(c.Type+"/"+c.Class+"/"+c.Mode, func(t *testing.T) { r.checkCase(t, codec, c) })
+		t.Run(c.Type+"/"+c.Class+"/"+c.Mode, func(t *testing.T) { r.checkCase(t, typ, c) })
 	}
 	return seen
 }
 
-func (r *reference) checkCase(t *testing.T, codec *block.Codec, c referenceCase) {
+func (r *reference) checkCase(t *testing.T, typ gguf.Type, c referenceCase) {
 	want := r.bytes(t, c.Quant)
 	x := make([]float32, c.Rows*c.Cols)
-	codec.Decode(x, want)
+	q := codec(t, typ)
+	q.Decode(x, want)
 	decoded := make([]byte, 4*len(x))
-	codecF32, err := block.ForType(gguf.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	codecF32.Encode(decoded, x)
+	codec(t, gguf.F32).Encode(decoded, x)
 	if sum := sha256.Sum256(decoded); hex.EncodeToString(sum[:]) != c.DequantSHA256 {
 		t.Error("decoded values differ")
 	}
 
 	src, got := r.floats(t, r.Inputs[c.Set+"."+c.Class].File), make([]byte, len(want))
-	if c.Mode == "imx" && codec.EncodeWeighted != nil {
+	if c.Mode == "imx" && q.EncodeWeighted != nil {
 		w := r.floats(t, r.Imatrix[fmt.Sprintf("%s.%d", c.Set, c.Cols)].File)
 		size := len(got) / c.Rows
 		for i := range c.Rows {
-			codec.EncodeWeighted(got[i*size:][:size], src[i*c.Cols:][:c.Cols], w)
+			q.EncodeWeighted(got[i*size:][:size], src[i*c.Cols:][:c.Cols], w)
 		}
 	} else {
-		codec.Encode(got, src)
+		q.Encode(got, src)
 	}
-	info, _ := codec.Type.Info()
+	info, _ := typ.Info()
 	size, differing := int(info.Bytes), 0
 	for i := 0; i < len(want); i += size {
 		if g, w := got[i:i+size], want[i:i+size]; !bytes.Equal(g, w) {
