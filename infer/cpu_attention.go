@@ -61,13 +61,7 @@ func (j *attentionJob) attend(s *scratch, dst, q *matrix, a *Attention) {
 
 	for page := 0; page < positions; page += pagePositions {
 		keys := j.state.keys(s, a.Layer, page/pagePositions, j.kvHead)
-		for i := 0; i < n; i += 2 {
-			if i+1 < n {
-				scores2(s.scores[i*positions+page:], s.scores[(i+1)*positions+page:], keys, query(i), query(i+1))
-			} else {
-				scores1(s.scores[i*positions+page:], keys, query(i))
-			}
-		}
+		s.multiply(keys, pagePositions, n, query, func(i, p int, y []float32) { copy(s.scores[i*positions+page+p:], y) })
 	}
 	for i := range n {
 		softmax(s.scores[i*positions:][:visible(i)], a.Scale)
@@ -83,27 +77,6 @@ func (j *attentionJob) attend(s *scratch, dst, q *matrix, a *Attention) {
 	for i := range n {
 		head := j.kvHead*group + i%group
 		copy(dst.row(j.run.Row + j.lo + i/group)[head*a.HeadV:][:a.HeadV], s.sums[i*width:])
-	}
-}
-
-// scores2 multiplies the keys of a page with two queries.
-func scores2(s0, s1, keys, q0, q1 []float32) {
-	k := len(q0)
-	for p := 0; p < pagePositions; p += tileRows {
-		var t [2 * tileRows]float32
-		tile4x2(&t, keys[p*k:], k, q0, q1)
-		copy(s0[p:], t[:tileRows])
-		copy(s1[p:], t[tileRows:])
-	}
-}
-
-// scores1 is scores2 for one query.
-func scores1(s, keys, q []float32) {
-	k := len(q)
-	for p := 0; p < pagePositions; p += tileRows {
-		var t [tileRows]float32
-		tile4x1(&t, keys[p*k:], k, q)
-		copy(s[p:], t[:])
 	}
 }
 

@@ -9,7 +9,7 @@ const (
 	// panelRows is how many weight rows are decoded at once, to be used for all rows of the input; a multiple of the tile's height.
 	panelRows = 16
 	// panelBatch is the number of input rows from which decoding pays in fast precision. Below, rows are multiplied as they are stored.
-	panelBatch = 4
+	panelBatch = 12
 )
 
 // job is rows [lo, hi) of one of several products.
@@ -85,35 +85,23 @@ func (j *job) dots(x []block.Activations) {
 	}
 }
 
-// panel decodes the rows and multiplies them with all rows of x, tile by tile.
+// panel decodes the rows and multiplies them with all rows of x.
 func (j *job) panel(s *scratch, x *matrix) {
 	k := j.w.width
 	s.panel = grow(s.panel, panelRows*k)
 	j.w.codec.Decode(s.panel[:(j.hi-j.lo)*k], j.w.stored(j.lo, j.hi))
-	var tile [2 * tileRows]float32
-	for i := 0; i < x.rows; i += 2 {
-		for r := j.lo; r < j.hi; r += tileRows {
-			w := s.panel[(r-j.lo)*k:]
-			tile = [2 * tileRows]float32{}
-			if i+1 < x.rows {
-				tile4x2(&tile, w, k, x.row(i), x.row(i+1))
-				j.store(tile[tileRows:], i+1, r)
-			} else {
-				tile4x1((*[tileRows]float32)(tile[:]), w, k, x.row(i))
-			}
-			j.store(tile[:tileRows], i, r)
-		}
-	}
+	s.multiply(s.panel, roundUp(j.hi-j.lo, tileRows), x.rows, x.row, j.store)
 }
 
-// store writes a tile's column into row i of the result, from element r on.
-func (j *job) store(y []float32, i, r int) {
-	dst := j.dst.row(i)[r:min(r+tileRows, j.hi)]
-	for n := range dst {
-		v := y[n]
+// store writes products of row i of the input, from row r of the panel on, without those beyond the last row.
+func (j *job) store(i, r int, y []float32) {
+	r += j.lo
+	dst := j.dst.row(i)
+	for _, v := range y[:min(len(y), max(j.hi-r, 0))] {
 		if j.bias != nil {
-			v += j.bias[r+n]
+			v += j.bias[r]
 		}
-		dst[n] = v
+		dst[r] = v
+		r++
 	}
 }
