@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -49,7 +50,7 @@ type vocabBuilder struct {
 	rows int
 
 	source string // the file that the tokens come from
-	beyond []string
+	beyond []addedToken
 }
 
 func (b *vocabBuilder) note(format string, args ...any) {
@@ -83,7 +84,7 @@ func (b *vocabBuilder) model(pre string) error {
 func (b *vocabBuilder) put(id int32, text string, typ TokenType, score float32) {
 	v := b.v
 	if id < 0 || int(id) >= b.rows {
-		b.beyond = append(b.beyond, fmt.Sprintf("%d %q", id, text))
+		b.beyond = append(b.beyond, addedToken{ID: id, Content: text})
 		return
 	}
 	if v.Tokens == nil {
@@ -97,6 +98,26 @@ func (b *vocabBuilder) put(id int32, text string, typ TokenType, score float32) 
 	if v.Scores != nil {
 		v.Scores[id] = score
 	}
+}
+
+// modelVocab is the vocabulary in tokenizer.json.
+func (b *vocabBuilder) modelVocab() (map[string]int32, error) {
+	var vocab map[string]int32
+	if err := json.Unmarshal(b.f.tokenizer.Model.Vocab, &vocab); err != nil {
+		return nil, b.at("tokenizer.json", fmt.Errorf("model.vocab: %w", err))
+	}
+	return vocab, nil
+}
+
+// putAll sets the tokens of a vocabulary, which may give an id only once.
+func (b *vocabBuilder) putAll(vocab map[string]int32) error {
+	for text, id := range vocab {
+		if id >= 0 && int(id) < len(b.v.Types) && b.v.Types[id] != 0 {
+			return b.at(b.source, fmt.Errorf("id %d is given to %q and to %q", id, min(text, b.v.Tokens[id]), max(text, b.v.Tokens[id])))
+		}
+		b.put(id, text, Normal, 0)
+	}
+	return nil
 }
 
 // byteLevel reads the tokens and merges of a byte-level BPE tokenizer.json.
@@ -125,14 +146,13 @@ func (b *vocabBuilder) byteLevel(pre string) error {
 	if err := b.setPre(pre); err != nil {
 		return err
 	}
-	var vocab map[string]int32
-	if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
-		return b.at(file, fmt.Errorf("model.vocab: %w", err))
+	vocab, err := b.modelVocab()
+	if err != nil {
+		return err
 	}
-	for text, id := range vocab {
-		b.put(id, text, Normal, 0)
+	if err := b.putAll(vocab); err != nil {
+		return err
 	}
-	var err error
 	if b.v.Merges, err = joinMerges(t.Model.Merges); err != nil {
 		return b.at(file, err)
 	}
@@ -157,8 +177,8 @@ func (b *vocabBuilder) vocabAndMerges(pre string) error {
 	if err := b.setPre(pre); err != nil {
 		return err
 	}
-	for text, id := range b.f.vocab {
-		b.put(id, text, Normal, 0)
+	if err := b.putAll(b.f.vocab); err != nil {
+		return err
 	}
 	return b.needMerges()
 }
@@ -278,15 +298,7 @@ const (
 // pad fills the rows that have no token, and refuses tokens that have no row.
 func (b *vocabBuilder) pad() error {
 	if len(b.beyond) > 0 {
-		slices.Sort(b.beyond)
-		const most = 10
-		more := ""
-		if len(b.beyond) > most {
-			more = fmt.Sprintf(" and %d more", len(b.beyond)-most)
-			b.beyond = b.beyond[:most]
-		}
-		return fmt.Errorf("%s: tokens without a row in the embedding matrix, which has %d: %s%s\nhint: take the added tokens out of the tokenizer, or resize the embedding",
-			b.f.dir, b.rows, strings.Join(b.beyond, ", "), more)
+		return b.tooMany()
 	}
 	if b.v.Tokens == nil {
 		return fmt.Errorf("%s: the tokenizer has no tokens", b.f.dir)
@@ -302,4 +314,19 @@ func (b *vocabBuilder) pad() error {
 		b.note("%d rows of the embedding have no token: filled with unused ones", missing)
 	}
 	return nil
+}
+
+// tooMany names the tokens that have no row.
+func (b *vocabBuilder) tooMany() error {
+	slices.SortFunc(b.beyond, func(x, y addedToken) int { return cmp.Compare(x.ID, y.ID) })
+	const most = 10
+	var names []string
+	for _, t := range b.beyond[:min(most, len(b.beyond))] {
+		names = append(names, fmt.Sprintf("%d %q", t.ID, t.Content))
+	}
+	if n := len(b.beyond) - most; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return fmt.Errorf("%s: tokens without a row in the embedding matrix, which has %d: %s\nhint: take the added tokens out of the tokenizer, or resize the embedding",
+		b.f.dir, b.rows, strings.Join(names, ", "))
 }

@@ -34,13 +34,27 @@ func TestSentencePieceFiles(t *testing.T) {
 	texts := readJSON[[]textCase](t, filepath.Join(dir, "tokens.json"))
 	chats := readJSON[[]chatCase](t, filepath.Join(dir, "chat.json"))
 	for _, without := range []string{"tokenizer.json", "tokenizer.model"} {
-		for _, tok := range checkpoint(t, variant(t, dir, map[string]any{without: nil}), rowsOf(t, dir)) {
+		for source, tok := range checkpoint(t, variant(t, dir, map[string]any{without: nil}), rowsOf(t, dir)) {
 			checkTexts(t, tok, texts, chats)
+			if source == "checkpoint" && strings.Contains(strings.Join(tok.Vocab.Notes, "\n"), "without being among the merges") {
+				t.Errorf("the merges are complete: %q", tok.Vocab.Notes)
+			}
 		}
 	}
+	incomplete := variant(t, dir, map[string]any{"tokenizer.model": nil, "tokenizer.json": func(o map[string]any) {
+		merges := obj(o, "model")["merges"].([]any)
+		obj(o, "model")["merges"] = append(merges[:10:10], merges[11:]...)
+	}})
+	v, err := FromCheckpoint(incomplete, rowsOf(t, dir), "")
+	if err != nil || !strings.Contains(strings.Join(v.Notes, "\n"), "1 pairs of tokens make a token without being among the merges") {
+		t.Errorf("%v %v", v.Notes, err)
+	}
+	other := variant(t, dir, map[string]any{"tokenizer.model": pieceFile(2, "<unk>", "<s>")})
+	_, err = FromCheckpoint(other, rowsOf(t, dir), "")
+	checkError(t, err, "tokenizer.model", "different tokenizers")
 }
 
-// obj and list walk decoded JSON.
+// obj walks decoded JSON.
 func obj(v any, path ...string) map[string]any {
 	for _, key := range path {
 		v = v.(map[string]any)[key]
@@ -61,7 +75,7 @@ func addTokens(texts ...string) func(map[string]any) {
 
 const bpeRows = 408
 
-// want is what a variant of the BPE folder must give: an error that holds all of these texts, or none.
+// checkError wants an error that holds all of these texts.
 func checkError(t *testing.T, err error, want ...string) {
 	t.Helper()
 	if err == nil {
@@ -306,6 +320,7 @@ func TestBadFiles(t *testing.T) {
 		"nothing":  {map[string]any{"tokenizer.json": nil}, "no tokenizer"},
 		"json":     {map[string]any{"tokenizer.json": "{"}, "tokenizer.json"},
 		"shape":    {map[string]any{"tokenizer.json": map[string]any{"model": map[string]any{"type": "BPE", "vocab": []int{1}}}}, "tokenizer.json"},
+		"twice":    {map[string]any{"tokenizer.json": func(o map[string]any) { obj(o, "model", "vocab")["twice"] = 5 }}, `"twice"`},
 		"pieces":   {map[string]any{"tokenizer.json": nil, "tokenizer.model": "\x0a\xff"}, "tokenizer.model"},
 		"unigram":  {map[string]any{"tokenizer.json": nil, "tokenizer.model": pieceFile(1, "a")}, "Unigram"},
 		"template": {map[string]any{"tokenizer_config.json": map[string]any{"chat_template": 7}}, "chat_template"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/go-json-experiment/json"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -186,15 +185,19 @@ func (b *vocabBuilder) scoredPieces() error {
 	for id, p := range m.pieces {
 		b.put(int32(id), p.text, p.kind, p.score)
 	}
-	if t := b.f.tokenizer; t != nil {
-		var vocab map[string]int32
-		if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
-			return b.at("tokenizer.json", fmt.Errorf("model.vocab: %w", err))
-		}
-		for text, id := range vocab {
-			if int(id) >= len(m.pieces) || m.pieces[id].text != text {
-				return b.at("tokenizer.json", fmt.Errorf("token %d is %q, which tokenizer.model does not say: the two files are of different tokenizers\nhint: remove the one that is not the model's", id, text))
-			}
+	if b.f.tokenizer == nil {
+		return nil
+	}
+	vocab, err := b.modelVocab()
+	if err != nil {
+		return err
+	}
+	for _, t := range b.f.tokenizer.AddedTokens {
+		delete(vocab, t.Content)
+	}
+	for text, id := range vocab {
+		if id < 0 || int(id) >= len(m.pieces) || m.pieces[id].text != text {
+			return b.at("tokenizer.json", fmt.Errorf("token %d is %q, which tokenizer.model does not say: the two files are of different tokenizers\nhint: remove the one that is not the model's", id, text))
 		}
 	}
 	return nil
@@ -206,38 +209,78 @@ func (b *vocabBuilder) rankedPieces() error {
 	const file = "tokenizer.json"
 	b.source = file
 	t := b.f.tokenizer
-	var vocab map[string]int32
-	if err := json.Unmarshal(t.Model.Vocab, &vocab); err != nil {
-		return b.at(file, fmt.Errorf("model.vocab: %w", err))
+	vocab, err := b.modelVocab()
+	if err != nil {
+		return err
+	}
+	if err := b.putAll(vocab); err != nil {
+		return err
 	}
 	if len(t.Model.Merges) == 0 {
 		return b.at(file, errors.New("a BPE tokenizer needs merges, but the file holds none"))
 	}
-	scores := make(map[string]float32, len(vocab))
-	for i, v := range t.Model.Merges {
-		pair, err := splitMerge(v)
-		if err != nil {
-			return b.at(file, fmt.Errorf("model.merges: element %d: %w", i, err))
-		}
-		joined := pair[0] + pair[1]
-		if _, ok := scores[joined]; !ok {
-			scores[joined] = -float32(i)
-		}
+	scores, listed, err := t.mergeScores()
+	if err != nil {
+		return b.at(file, err)
 	}
 	for text, id := range vocab {
-		typ := Normal
+		if int(id) >= b.rows {
+			continue
+		}
 		if _, err := byteOf(text); err == nil && len(text) == len("<0x00>") {
-			typ = Byte
+			b.v.Types[id] = Byte
 		} else if text == t.Model.UnkToken {
-			typ = Unknown
+			b.v.Types[id] = Unknown
 		}
 		score, ok := scores[text]
 		if !ok {
 			// Characters are never the result of a merge.
 			score = -float32(len(t.Model.Merges))
 		}
-		b.put(id, text, typ, score)
+		b.v.Scores[id] = score
 	}
 	b.note("the scores of the tokens are the places of their merges in %s", file)
+	for _, t := range t.AddedTokens {
+		delete(vocab, t.Content)
+	}
+	if n := unlisted(vocab, listed); n > 0 {
+		b.note("%s: %d pairs of tokens make a token without being among the merges; readers of GGUF merge them, the model's tokenizer does not", file, n)
+	}
 	return nil
+}
+
+// mergeScores gives each text that merges make a score, higher for those that are made first, and lists the merges.
+func (t *tokenizerJSON) mergeScores() (scores map[string]float32, listed map[[2]string]bool, err error) {
+	scores = make(map[string]float32, len(t.Model.Merges))
+	listed = make(map[[2]string]bool, len(t.Model.Merges))
+	for i, v := range t.Model.Merges {
+		pair, err := splitMerge(v)
+		if err != nil {
+			return nil, nil, fmt.Errorf("model.merges: element %d: %w", i, err)
+		}
+		listed[pair] = true
+		joined := pair[0] + pair[1]
+		if _, ok := scores[joined]; !ok {
+			scores[joined] = -float32(i)
+		}
+	}
+	return scores, listed, nil
+}
+
+// unlisted counts the pairs of tokens whose texts together are a token's, and which are no merge.
+func unlisted(vocab map[string]int32, listed map[[2]string]bool) int {
+	n := 0
+	for text := range vocab {
+		for i := range text {
+			if i == 0 {
+				continue
+			}
+			_, left := vocab[text[:i]]
+			_, right := vocab[text[i:]]
+			if left && right && !listed[[2]string{text[:i], text[i:]}] {
+				n++
+			}
+		}
+	}
+	return n
 }
