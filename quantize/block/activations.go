@@ -40,11 +40,7 @@ func (a *Activations) Quantize(x []float32) {
 
 // quantize8 rounds one group and returns its scale.
 func quantize8(q *[32]int8, x *[32]float32) float32 {
-	var top uint32 // magnitudes order as their bits do, NaN above infinity
-	for _, v := range x {
-		top = max(top, math.Float32bits(v)&^(1<<31))
-	}
-	largest := math.Float32frombits(top)
+	largest := largestMagnitude(x[:])
 	if !(largest >= tiniest && largest <= math.MaxFloat32) {
 		clear(q[:])
 		return largest - largest // NaN for infinity and NaN, else 0

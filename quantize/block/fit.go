@@ -36,14 +36,26 @@ func sumSquares(x []float32) float32 {
 	return sum
 }
 
-// peak is the element of largest magnitude, the first of equals, with its magnitude.
+// peak is the element of largest magnitude, the first of equals, with its magnitude; 0 if there is none above 0.
 func peak(x []float32) (value, magnitude float32) {
-	for _, v := range x {
-		if a := abs32(v); a > magnitude {
-			value, magnitude = v, a
+	magnitude = largestMagnitude(x)
+	if magnitude > 0 {
+		for _, v := range x {
+			if abs32(v) == magnitude {
+				return v, magnitude
+			}
 		}
 	}
-	return value, magnitude
+	return 0, 0
+}
+
+// largestMagnitude is that of x; NaN counts as larger than infinity.
+func largestMagnitude(x []float32) float32 {
+	var top uint32 // magnitudes order as their bits do
+	for _, v := range x {
+		top = max(top, math.Float32bits(v)&^(1<<31))
+	}
+	return math.Float32frombits(top)
 }
 
 // bounds are the smallest and the largest element.

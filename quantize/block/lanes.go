@@ -42,6 +42,8 @@ func packLanes(lanes *[4][2]uint64, q *[32]int8) (s0, s1 int32) {
 // word reads 8 bytes.
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
+func putWord(b []byte, w uint64) { binary.LittleEndian.PutUint64(b, w) }
+
 // dotNibbles adds up the products of 16 weights of 4 bits, those in the low halves of w with the 8 activations of lo and those
 // in the high halves with the 8 of hi.
 func dotNibbles(w uint64, lo, hi *[2]uint64) int32 {
@@ -67,4 +69,9 @@ func dot8(w uint64, q *[2]uint64) int32 {
 func spreadBits(b uint8) uint64 {
 	x := uint64(b) * 0x0101010101010101 & 0x8040201008040201
 	return (x + 0x7f7f7f7f7f7f7f7f) & 0x8080808080808080 >> 3
+}
+
+// gatherBits is the inverse of spreadBits; it looks at no other bits.
+func gatherBits(w uint64) uint8 {
+	return uint8(w >> 4 & 0x0101010101010101 * 0x0102040810204080 >> 56)
 }

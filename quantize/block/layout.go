@@ -21,34 +21,33 @@ func putF16(b []byte, f float32) { binary.LittleEndian.PutUint16(b, half.F32ToF1
 
 // nibbles splits 16 bytes into 32 values: the low halves are the first 16, the high halves the last 16.
 func nibbles(q *[32]uint8, b *[16]byte) {
-	for j, v := range b {
-		q[j], q[j+16] = v&15, v>>4
-	}
+	w0, w1 := word(b[0:]), word(b[8:])
+	putWord(q[0:], w0&nibbleBytes)
+	putWord(q[8:], w1&nibbleBytes)
+	putWord(q[16:], w0>>4&nibbleBytes)
+	putWord(q[24:], w1>>4&nibbleBytes)
 }
 
-// packNibbles is the inverse of nibbles for values below 16.
+// packNibbles is the inverse of nibbles; of each value it takes the low four bits.
 func packNibbles(b *[16]byte, q *[32]uint8) {
-	for j := range b {
-		b[j] = q[j] | q[j+16]<<4
+	putWord(b[0:], word(q[0:])&nibbleBytes|word(q[16:])&nibbleBytes<<4)
+	putWord(b[8:], word(q[8:])&nibbleBytes|word(q[24:])&nibbleBytes<<4)
+}
+
+// fiveBits splits 32 values of 5 bits: low holds four of each, as nibbles has them, bit j of high the fifth of q[j].
+func fiveBits(q *[32]uint8, low *[16]byte, high *[4]byte) {
+	nibbles(q, low)
+	for r, h := range high {
+		putWord(q[8*r:], word(q[8*r:])|spreadBits(h))
 	}
 }
 
-// fifthBits adds bit j of high to q[j] as its fifth.
-func fifthBits(q *[32]uint8, high uint32) {
-	for j := range q {
-		q[j] |= uint8(high>>j&1) << 4
+// packFiveBits is the inverse of fiveBits for values below 32.
+func packFiveBits(low *[16]byte, high *[4]byte, q *[32]uint8) {
+	packNibbles(low, q)
+	for r := range high {
+		high[r] = gatherBits(word(q[8*r:]))
 	}
-}
-
-// packFiveBits splits values below 32 into the nibbles of low and the bits of high.
-func packFiveBits(low *[16]byte, q *[32]uint8) (high uint32) {
-	for j := range low {
-		low[j] = q[j]&15 | q[j+16]<<4
-	}
-	for j, v := range q {
-		high |= uint32(v>>4&1) << j
-	}
-	return high
 }
 
 // affine writes d*q + m for each q.

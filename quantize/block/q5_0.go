@@ -1,7 +1,5 @@
 package block
 
-import "encoding/binary"
-
 // Q5_0: x = d*(q-16) with 5-bit q.
 //
 //	0  d   float16
@@ -13,8 +11,7 @@ func decodeQ5_0(dst []float32, src []byte) {
 	var q [32]uint8
 	for ; len(dst) > 0; dst, src = dst[size32:], src[bytesQ5_0:] {
 		b := (*[bytesQ5_0]byte)(src)
-		nibbles(&q, (*[16]byte)(b[6:]))
-		fifthBits(&q, binary.LittleEndian.Uint32(b[2:]))
+		fiveBits(&q, (*[16]byte)(b[6:]), (*[4]byte)(b[2:]))
 		centred((*[32]float32)(dst), &q, 16, f16At(b[0:]))
 	}
 }
@@ -24,7 +21,7 @@ func encodeQ5_0(dst []byte, src []float32) {
 	for ; len(src) > 0; dst, src = dst[bytesQ5_0:], src[size32:] {
 		b := (*[bytesQ5_0]byte)(dst)
 		putF16(b[0:], quantizeCentred(&q, (*[32]float32)(src), 16))
-		binary.LittleEndian.PutUint32(b[2:], packFiveBits((*[16]byte)(b[6:]), &q))
+		packFiveBits((*[16]byte)(b[6:]), (*[4]byte)(b[2:]), &q)
 	}
 }
 
@@ -34,7 +31,7 @@ func encodeWeightedQ5_0(dst []byte, src, w []float32) {
 	for ; len(src) > 0; dst, src, w = dst[bytesQ5_0:], src[size32:], w[size32:] {
 		b := (*[bytesQ5_0]byte)(dst)
 		putF16(b[0:], quantizeCentredWeighted(&q, (*[32]float32)(src), w, meanSquare, 16))
-		binary.LittleEndian.PutUint32(b[2:], packFiveBits((*[16]byte)(b[6:]), &q))
+		packFiveBits((*[16]byte)(b[6:]), (*[4]byte)(b[2:]), &q)
 	}
 }
 

@@ -1,7 +1,5 @@
 package block
 
-import "encoding/binary"
-
 // Q5_1: x = d*q + m with 5-bit q.
 //
 //	0  d   float16
@@ -14,8 +12,7 @@ func decodeQ5_1(dst []float32, src []byte) {
 	var q [32]uint8
 	for ; len(dst) > 0; dst, src = dst[size32:], src[bytesQ5_1:] {
 		b := (*[bytesQ5_1]byte)(src)
-		nibbles(&q, (*[16]byte)(b[8:]))
-		fifthBits(&q, binary.LittleEndian.Uint32(b[4:]))
+		fiveBits(&q, (*[16]byte)(b[8:]), (*[4]byte)(b[4:]))
 		affine((*[32]float32)(dst), &q, f16At(b[0:]), f16At(b[2:]))
 	}
 }
@@ -27,7 +24,7 @@ func encodeQ5_1(dst []byte, src []float32) {
 		d, m := quantizeAffine(&q, (*[32]float32)(src), 31)
 		putF16(b[0:], d)
 		putF16(b[2:], m)
-		binary.LittleEndian.PutUint32(b[4:], packFiveBits((*[16]byte)(b[8:]), &q))
+		packFiveBits((*[16]byte)(b[8:]), (*[4]byte)(b[4:]), &q)
 	}
 }
 
@@ -39,7 +36,7 @@ func encodeWeightedQ5_1(dst []byte, src, w []float32) {
 		d, m := quantizeAffineWeighted(&q, (*[32]float32)(src), w, meanSquare, 31)
 		putF16(b[0:], d)
 		putF16(b[2:], m)
-		binary.LittleEndian.PutUint32(b[4:], packFiveBits((*[16]byte)(b[8:]), &q))
+		packFiveBits((*[16]byte)(b[8:]), (*[4]byte)(b[4:]), &q)
 	}
 }
 

@@ -19,8 +19,7 @@ func decodeQ8_0(dst []float32, src []byte) {
 func encodeQ8_0(dst []byte, src []float32) {
 	for ; len(src) > 0; dst, src = dst[bytesQ8_0:], src[size32:] {
 		b, x := (*[bytesQ8_0]byte)(dst), (*[32]float32)(src)
-		_, top := peak(x[:])
-		d := top / 127
+		d := largestMagnitude(x[:]) / 127
 		putF16(b[0:], d)
 		qs := (*[32]byte)(b[2:])
 		inverse, ok := reciprocal(d)
