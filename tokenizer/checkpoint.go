@@ -65,10 +65,12 @@ func (b *vocabBuilder) at(file string, err error) error {
 // model reads the tokens, and what makes them a tokenizer.
 func (b *vocabBuilder) model(pre string) error {
 	t := b.f.tokenizer
+	// Old files do not say that they hold BPE, but only BPE has merges.
+	isBPE := t != nil && (t.Model.Type == "BPE" || t.Model.Type == "" && t.Model.Merges != nil)
 	switch {
-	case t != nil && t.Model.Type == "BPE" && t.Model.ByteFallback:
+	case isBPE && t.Model.ByteFallback:
 		return b.sentencePiece(pre)
-	case t != nil && t.Model.Type == "BPE":
+	case isBPE:
 		return b.byteLevel(pre)
 	case t != nil:
 		return b.at("tokenizer.json", fmt.Errorf("model: type %q is not supported\nhint: supported are byte-level BPE, and BPE with byte_fallback as SentencePiece makes it", t.Model.Type))

@@ -118,7 +118,13 @@ func TestRecognize(t *testing.T) {
 	}{
 		"normalizer": {func(o map[string]any) { o["normalizer"] = map[string]any{"type": "Lowercase"} }, "Lowercase"},
 		"ignore":     {func(o map[string]any) { obj(o, "model")["ignore_merges"] = false }, ""},
-		"part":       {func(o map[string]any) { o["pre_tokenizer"] = map[string]any{"type": "Whitespace"} }, "Whitespace"},
+		"part": {func(o map[string]any) {
+			parts := obj(o, "pre_tokenizer")["pretokenizers"].([]any)
+			obj(o, "pre_tokenizer")["pretokenizers"] = append([]any{map[string]any{"type": "Whitespace"}}, parts...)
+		}, "Whitespace"},
+		"bytes": {func(o map[string]any) {
+			obj(o, "pre_tokenizer")["pretokenizers"] = obj(o, "pre_tokenizer")["pretokenizers"].([]any)[:1]
+		}, "ByteLevel"},
 		"prefix": {func(o map[string]any) {
 			o["pre_tokenizer"] = map[string]any{"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}
 		}, "add_prefix_space"},
@@ -324,6 +330,7 @@ func TestBadFiles(t *testing.T) {
 		"pieces":   {map[string]any{"tokenizer.json": nil, "tokenizer.model": "\x0a\xff"}, "tokenizer.model"},
 		"unigram":  {map[string]any{"tokenizer.json": nil, "tokenizer.model": pieceFile(1, "a")}, "Unigram"},
 		"template": {map[string]any{"tokenizer_config.json": map[string]any{"chat_template": 7}}, "chat_template"},
+		"negative": {map[string]any{"tokenizer.json": func(o map[string]any) { obj(o, "model", "vocab")["minus"] = -5 }}, `-5 "minus"`},
 		"decoder":  {map[string]any{"tokenizer_config.json": map[string]any{"added_tokens_decoder": map[string]any{"x": map[string]any{}}}}, `"x"`},
 	} {
 		if _, err := FromCheckpoint(variant(t, dir, c.changes), bpeRows, ""); err == nil || !strings.Contains(err.Error(), c.want) {

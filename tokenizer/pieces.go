@@ -224,8 +224,8 @@ func (b *vocabBuilder) rankedPieces() error {
 		return b.at(file, err)
 	}
 	for text, id := range vocab {
-		if int(id) >= b.rows {
-			continue
+		if id < 0 || int(id) >= b.rows {
+			continue // refused later, with all of its kind
 		}
 		if _, err := byteOf(text); err == nil && len(text) == len("<0x00>") {
 			b.v.Types[id] = Byte

@@ -55,6 +55,9 @@ func flatten(c *component) []component {
 func (t *tokenizerJSON) recognize() (string, error) {
 	var stages []string
 	parts := flatten(t.PreTokenizer)
+	if len(parts) == 0 || parts[len(parts)-1].Type != "ByteLevel" {
+		return "", fmt.Errorf("pre_tokenizer: it does not end in ByteLevel, so the tokenizer is not a byte-level one")
+	}
 	for i, p := range parts {
 		stage, err := p.stage(i == len(parts)-1)
 		if err != nil {
@@ -91,7 +94,7 @@ func (c *component) stage(last bool) (string, error) {
 		if c.Individual {
 			return "digits", nil
 		}
-		return "", fmt.Errorf("Digits with individual_digits false is not known")
+		return "", fmt.Errorf("individual_digits false is not known for Digits")
 	case "Split":
 		pattern, err := c.pattern("Regex")
 		if err != nil {
@@ -101,11 +104,11 @@ func (c *component) stage(last bool) (string, error) {
 		name, ok := knownPatterns[pattern]
 		isolated := c.Behavior == "Isolated" || c.Behavior == "Removed" && c.Invert && name != "digits"
 		if !ok || !isolated {
-			return "", fmt.Errorf("Split with the pattern %q (%s, invert %v) is not known", pattern, c.Behavior, c.Invert)
+			return "", fmt.Errorf("the pattern %q of Split (%s, invert %v) is not known", pattern, c.Behavior, c.Invert)
 		}
 		return name, nil
 	}
-	return "", fmt.Errorf("%s is not known", c.Type)
+	return "", fmt.Errorf("the part %s is not known", c.Type)
 }
 
 // pattern is the pattern of a Split or Replace of the given kind ("Regex" or "String").

@@ -171,9 +171,15 @@ func (v *Vocab) typeOf(i int) TokenType {
 // EncodeOptions: AddSpecial adds BOS and EOS as the vocabulary says; ParseSpecial reads special tokens written in the text.
 type EncodeOptions struct{ AddSpecial, ParseSpecial bool }
 
+// textLimit is a bound on a text in bytes: positions within it are 32 bits wide.
+const textLimit = 1 << 30
+
 // Encode turns text (any bytes) into ids. Byte-level BPE reads every byte that is not part of a valid UTF-8 sequence as U+FFFD,
 // SentencePiece keeps it as a byte token. With AddSpecial a BOS is added even if the text starts with one (see EncodePrompt).
 func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
+	if len(text) > textLimit {
+		return nil, fmt.Errorf("a text of %d bytes is too long to encode at once: at most %d", len(text), textLimit)
+	}
 	out := make([]int32, 0, len(text)/3+2)
 	if o.AddSpecial && t.addBOS && t.Vocab.BOS >= 0 {
 		out = append(out, t.Vocab.BOS)
