@@ -293,13 +293,18 @@ func (l *editLock) clear() error {
 	return l.f.Sync()
 }
 
-// write makes the journal last.
+// write makes the journal last. After an error there is none.
 func (l *editLock) write(j *journal) error {
-	if _, err := l.f.WriteAt(j.encode(), 0); err != nil {
-		return err
+	b := j.encode()
+	_, err := l.f.WriteAt(b, 0)
+	if err == nil {
+		err = l.f.Sync()
 	}
-	if err := l.f.Sync(); err != nil {
-		return err
+	if err == nil {
+		err = atomicfile.SyncDir(filepath.Dir(l.target))
 	}
-	return atomicfile.SyncDir(filepath.Dir(l.target))
+	if err != nil {
+		return errors.Join(atomicfile.Full(err, l.f.Name(), uint64(len(b))), l.clear())
+	}
+	return nil
 }

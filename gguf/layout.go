@@ -52,7 +52,7 @@ func (h *headerReader) checkLayout() {
 			before := h.file.Tensors[all[i-1].tensor].Name
 			h.fatal(int(h.at[e.tensor]), fmt.Errorf("%w: the data overlaps that of tensor %q by %d bytes", ErrOffset, before, all[i-1].end-e.first), "")
 		case e.first > end && !slices.Contains(h.broken, true):
-			h.note(int(h.at[e.tensor]), fmt.Errorf("%w: %d bytes before the data of the tensor", ErrUnused, e.first-end), "llama.cpp refuses gaps; writing the file anew with another alignment closes them")
+			h.note(int(h.at[e.tensor]), fmt.Errorf("%w: %d bytes before the data of the tensor", ErrUnused, e.first-end), "llama.cpp refuses files with gaps")
 		}
 		end = max(end, (e.end+h.file.Alignment-1)&^(h.file.Alignment-1))
 	}

@@ -1,6 +1,3 @@
-// Package gguf reads, writes and edits GGUF files: an ordered list of typed metadata values followed by
-// aligned tensor data. It knows the container and the storage sizes of every tensor type; what the bytes
-// of a block mean is the business of package quantize/block.
 package gguf
 
 import (

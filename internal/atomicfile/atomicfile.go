@@ -23,6 +23,7 @@ var ErrIsInput = errors.New("output is one of the inputs")
 type File struct {
 	*os.File
 	path string // final name, links resolved
+	size uint64 // of the whole output, 0 while unknown
 	done bool
 }
 
@@ -187,13 +188,16 @@ func (f *File) Path() string { return f.path }
 // Write writes to the temporary file. A full disk gives a *SpaceError.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
-	return n, f.fault(err, uint64(len(p)-n))
+	if err != nil {
+		err = f.fault(err, uint64(len(p)-n))
+	}
+	return n, err
 }
 
 // WriteAt writes to the temporary file. A full disk gives a *SpaceError.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
-	return n, f.fault(err, uint64(len(p)-n))
+	return n, Full(err, f.path, uint64(len(p)-n))
 }
 
 // WriteString writes to the temporary file. A full disk gives a *SpaceError.
@@ -211,8 +215,9 @@ func (f *File) Commit() error {
 		return fmt.Errorf("%s: already finished", f.path)
 	}
 	if err := f.Sync(); err != nil {
+		err = f.fault(err, 0)
 		f.Abort()
-		return f.fault(err, 0)
+		return err
 	}
 	f.done = true
 	err := f.Close()
@@ -221,7 +226,7 @@ func (f *File) Commit() error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return f.fault(err, 0)
+		return Full(err, f.path, 0)
 	}
 	return SyncDir(filepath.Dir(f.path))
 }

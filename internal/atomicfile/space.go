@@ -3,6 +3,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 )
 
@@ -33,21 +34,30 @@ func (e *SpaceError) Is(target error) bool { return target == ErrNoSpace }
 // Preallocate checks, before anything is written, that the disk has room for an output of size bytes, and reserves it
 // where the file system can. The file keeps its length. Too little room is a *SpaceError.
 func (f *File) Preallocate(size uint64) error {
+	f.size = size
 	if avail, ok := available(filepath.Dir(f.path)); ok && avail < size {
 		return &SpaceError{Path: f.path, Needed: size, Available: avail}
 	}
 	if err := reserve(f.File, size); isFull(err) {
-		avail, _ := available(filepath.Dir(f.path))
-		return &SpaceError{Path: f.path, Needed: size, Available: avail}
+		return Full(err, f.path, size)
 	}
 	return nil // no reservation is no fault: the writes will tell
 }
 
-// fault turns "no space left" into a *SpaceError.
-func (f *File) fault(err error, needed uint64) error {
+// Full turns "no space left on device" into a *SpaceError for the file at path, which needed so many bytes more. Other errors, and
+// nil, stay as they are.
+func Full(err error, path string, needed uint64) error {
 	if !isFull(err) {
 		return err
 	}
-	avail, _ := available(filepath.Dir(f.path))
-	return &SpaceError{Path: f.path, Needed: needed, Available: avail}
+	avail, _ := available(filepath.Dir(path))
+	return &SpaceError{Path: path, Needed: needed, Available: avail}
+}
+
+// fault is Full for a write of the output that lacked so many bytes. Where the size of the output is known, its rest counts.
+func (f *File) fault(err error, needed uint64) error {
+	if pos, e := f.Seek(0, io.SeekCurrent); e == nil && uint64(pos) < f.size {
+		needed = max(needed, f.size-uint64(pos))
+	}
+	return Full(err, f.path, needed)
 }

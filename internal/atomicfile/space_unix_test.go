@@ -23,6 +23,16 @@ func TestFull(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// With the size of the output known, the rest of it is what is needed.
+	if err := f.Preallocate(1000); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("12345678"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.fault(unix.ENOSPC, 77); !strings.Contains(err.Error(), "disk full: 992 bytes needed") {
+		t.Error(err)
+	}
 	if err := f.fault(unix.EIO, 1); !errors.Is(err, unix.EIO) {
 		t.Error(err)
 	}
