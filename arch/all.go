@@ -8,7 +8,7 @@ import (
 )
 
 // All lists the architectures. Adding one is a file and a line here.
-var All = []*Spec{&llama, &qwen2}
+var All = []*Spec{&llama, &mistral, &qwen2, &qwen3, &gemma, &gemma2, &gemma3, &phi3, &smollm3, &starcoder2, &gpt2}
 
 // ForHF finds the architecture of a Hugging Face class; the error names the nearest known ones.
 func ForHF(class string) (*Spec, error) {

@@ -27,12 +27,12 @@ func TestSpecIsPlainData(t *testing.T) {
 
 // Names must be unambiguous: each class belongs to one architecture, each tensor and source name to one rule.
 func TestNamesAreUnique(t *testing.T) {
-	classes, names := map[string]string{}, map[string]bool{}
+	classes, names := map[string]string{}, map[string]*Spec{}
 	for _, s := range All {
-		if names[s.Name] {
-			t.Errorf("architecture %s is declared twice", s.Name)
+		if other := names[s.Name]; other != nil && !(reflect.DeepEqual(s.Block, other.Block) && reflect.DeepEqual(s.Tensors, other.Tensors)) {
+			t.Errorf("architecture %s is declared twice, with tensors or wiring that differ", s.Name)
 		}
-		names[s.Name] = true
+		names[s.Name] = s
 		for _, c := range s.Classes {
 			if o, dup := classes[c]; dup {
 				t.Errorf("class %s belongs to %s and %s", c, o, s.Name)
@@ -68,7 +68,7 @@ func TestNamesAreUnique(t *testing.T) {
 				t.Errorf("%s: key %s is declared twice", s.Name, k.Name)
 			}
 			keys[k.Name] = true
-			if after, ok := strings.CutPrefix(k.Default, "="); ok && !keys[after] {
+			if after, ok := strings.CutPrefix(k.Default, "="); ok && !keys[after[strings.Index(after, "*")+1:]] {
 				t.Errorf("%s: %s defaults to %s, which does not come before it", s.Name, k.Name, after)
 			}
 		}

@@ -88,8 +88,8 @@ func ParamsOf(s *Spec, m *gguf.Meta) (*Params, error) {
 // Dim evaluates a dimension expression of a tensor rule for block il (-1 outside blocks): integers and the names below, joined by * and /,
 // from left to right; a division must come out even.
 //
-//	n_embd n_vocab rope_dim head_k head_v     of the model
-//	n_ff n_head n_head_kv                     of the block
+//	n_embd n_vocab n_ctx rope_dim head_k head_v     of the model
+//	n_ff n_head n_head_kv n_qkv                     of the block; n_qkv: rows of q, k and v together
 func (p *Params) Dim(expr string, il int) (uint64, error) {
 	value, rest, op := uint64(1), expr, byte('*')
 	for {
@@ -132,6 +132,8 @@ func (p *Params) operand(word string, il int) (uint64, error) {
 	switch word {
 	case "n_embd":
 		return uint64(p.NEmbd), nil
+	case "n_ctx":
+		return uint64(p.NCtxTrain), nil
 	case "n_vocab":
 		if p.NVocab == 0 {
 			return 0, errors.New("the metadata does not say how many tokens there are")
@@ -149,6 +151,10 @@ func (p *Params) operand(word string, il int) (uint64, error) {
 		return perBlock(p.NHead)
 	case "n_head_kv":
 		return perBlock(p.NHeadKV)
+	case "n_qkv":
+		q, err := perBlock(p.NHead)
+		kv, _ := perBlock(p.NHeadKV)
+		return q*uint64(p.HeadK) + kv*uint64(p.HeadK+p.HeadV), err
 	}
 	v, err := strconv.ParseUint(word, 10, 32)
 	if err != nil {

@@ -1,30 +1,14 @@
 package arch
 
-import "github.com/ggufkit/ggufkit/gguf"
-
 // qwen2 is Qwen 1.5, 2 and 2.5 (dense): llama's block with biases on q, k and v, and rope over halves, so nothing is permuted.
 var qwen2 = Spec{
 	Name:    "qwen2",
 	Classes: []string{"Qwen2ForCausalLM", "Qwen2Model"},
 	Prefix:  "model.",
-	Require: []Require{
-		{Config: "hidden_act", Values: []string{`"silu"`, `"swish"`}, Reason: "the feed-forward network of a qwen2 block uses SiLU"},
-		{Config: "use_sliding_window", Values: []string{`false`}, Reason: "qwen2 has no metadata key for a sliding window"},
-		{Config: "rope_parameters.partial_rotary_factor", Values: []string{`1`}, Reason: "qwen2 rotates whole heads"},
-	},
+	Require: []Require{siluOnly, wholeHeads},
 	Keys: []Key{
-		{Name: "block_count", Type: gguf.Uint32, Config: []string{"num_hidden_layers"}},
-		{Name: "context_length", Type: gguf.Uint32, Config: []string{"max_position_embeddings"}},
-		{Name: "embedding_length", Type: gguf.Uint32, Config: []string{"hidden_size"}},
-		{Name: "feed_forward_length", Type: gguf.Uint32, Config: []string{"intermediate_size"}},
-		{Name: "attention.head_count", Type: gguf.Uint32, Config: []string{"num_attention_heads"}},
-		{Name: "attention.head_count_kv", Type: gguf.Uint32, Config: []string{"num_key_value_heads"}, Default: "=attention.head_count"},
-		{Name: "rope.scaling", Default: "rope_scaling()"},
-		{Name: "rope.freq_base", Type: gguf.Float32, Config: []string{"rope_parameters.rope_theta"}, Default: "10000"},
-		{Name: "attention.layer_norm_rms_epsilon", Type: gguf.Float32, Config: []string{"rms_norm_eps"}},
-		{Name: "attention.key_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Optional: true},
-		{Name: "attention.value_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Optional: true},
-		{Name: "general.file_type", Type: gguf.Uint32, Default: "file_type()"},
+		blockCount, contextLength, embeddingLength, ffnLength, headCount, headCountKV, ropeScaling, ropeBase, rmsEpsilon, keyLength, valueLength,
+		fileType, slidingWindow, windowPattern,
 	},
 	Tensors: []Tensor{
 		{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},
@@ -44,8 +28,6 @@ var qwen2 = Spec{
 		{Name: "output_norm.weight", HF: []string{"model.norm.weight"}, Shape: []string{"n_embd"}},
 		{Name: "output.weight", HF: []string{"lm_head.weight"}, Shape: []string{"n_embd", "n_vocab"}, Optional: true, Tied: "token_embd.weight"},
 	},
-	Drop: []Drop{
-		{Pattern: `(.*\.)?rotary_emb\.inv_freq`, Reason: "rope frequencies follow from rope.freq_base"},
-	},
+	Drop:  []Drop{ropeFrequencies},
 	Block: Block{Norm: "rms", Rope: "neox", Activation: "silu", Gated: true},
 }
