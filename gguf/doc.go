@@ -25,13 +25,12 @@
 //
 // # Editing
 //
-// Edit changes metadata under a crash-safe journal, in place where the new header fits. ParseSetting reads
-// the command line's KEY=VALUE and KEY:TYPE=VALUE.
+// Edit changes metadata under a crash-safe journal, in place where the new header fits. ParseValueType and ParseValue read
+// types and values as the command line has them.
 //
 //	_, err := gguf.Edit("model.gguf", "", func(m *gguf.Meta) error {
-//		key, value, err := gguf.ParseSetting(m, "llama.rope.freq_base=1000000")
-//		m.Set(key, value)
-//		return err
+//		m.Set("llama.rope.freq_base", gguf.New(float32(1e6)))
+//		return nil
 //	})
 //
 // # Errors

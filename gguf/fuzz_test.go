@@ -87,22 +87,19 @@ func FuzzReadHeader(f *testing.F) {
 }
 
 // What is read from the command line is a valid value of the type that was asked for.
-func FuzzParseSetting(f *testing.F) {
-	for _, s := range []string{"a:u8=1", "a:i64=-0x7f", "a:f32=1e-50", "a:[]f64=[1,nan]", `a:[]str=["x","\u0000"]`, "a:bool=true", "a:str==", "f32=3", `strs=["x"]`, "a:arr=1"} {
+func FuzzParseValue(f *testing.F) {
+	for _, s := range []string{"u8=1", "i64=-0x7f", "f32=1e-50", "[]f64=[1,nan]", `[]str=["x","\u0000"]`, "bool=true", "str==", "u16=0x"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		m := sample()
-		key, v, err := ParseSetting(m, text)
+		v, err := parse(text)
 		if err != nil {
 			return
 		}
-		m.Set(key, v)
-		if key == KeyAlignment {
-			return
-		}
+		m := NewMeta()
+		m.Set("key", v)
 		file := readDefective(t, writeBytes(t, m, nil))
-		if got, ok := file.Meta.Get(key); !ok || !got.Equal(v) {
+		if got, ok := file.Meta.Get("key"); !ok || !got.Equal(v) {
 			t.Fatalf("%q gives %v, read back as %v", text, v.Any(), got.Any())
 		}
 	})

@@ -11,15 +11,14 @@ import (
 )
 
 // ParseValueType reads the name of a type as the command line has it, in any case: short (u8, f32, str) or long (uint8, float32,
-// string; also float, double, boolean), with "[]" in front for an array, whose element type is elem. "arr" is an array whose
-// elements are to be of the type they have. Nested arrays cannot be named.
+// string; also float, double, boolean), with "[]" in front for an array, whose element type is elem. An array must
+// name its elements, and nested arrays cannot be named.
 func ParseValueType(name string) (t, elem ValueType, err error) {
-	low := strings.ToLower(name)
-	item, isArray := strings.CutPrefix(low, "[]")
+	item, isArray := strings.CutPrefix(strings.ToLower(name), "[]")
 	for i, v := range valueTypes {
 		t := ValueType(i)
 		named := item == v.name || item == v.long || item != "" && item == moreNames[t]
-		if !named || isArray && t == ArrayType {
+		if !named || t == ArrayType {
 			continue
 		}
 		if isArray {
@@ -143,49 +142,4 @@ func parseScalar(t ValueType, text string) (Value, error) {
 		return refuse(err)
 	}
 	return scalarOf(t, reflect.ValueOf(x)), nil
-}
-
-// ParseSetting reads "KEY=VALUE", which keeps the type that the key has in m, or "KEY:TYPE=VALUE", for a new key or
-// another type. The text is split at its first "=". m is not changed.
-func ParseSetting(m *Meta, text string) (key string, v Value, err error) {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok {
-		return "", Value{}, fmt.Errorf("%w: %q is not of the form KEY=VALUE or KEY:TYPE=VALUE", ErrValue, text)
-	}
-	key, typeName, typed := strings.Cut(name, ":")
-	if key == "" || len(key) > MaxKeyLen {
-		return "", Value{}, fmt.Errorf("%w: %q, a key has 1 to %d bytes", ErrName, key, MaxKeyLen)
-	}
-	t, elem, err := settingType(m, key, typeName, typed)
-	if err != nil {
-		return "", Value{}, err
-	}
-	v, err = ParseValue(t, elem, value)
-	if err != nil {
-		return "", Value{}, &Error{Where: keyPlace(key), Offset: noOffset, Err: err}
-	}
-	return key, v, nil
-}
-
-// settingType finds the type of a setting: the one that is named, or the one that the key has.
-func settingType(m *Meta, key, typeName string, typed bool) (t, elem ValueType, err error) {
-	old, present := m.Get(key)
-	if typed {
-		t, elem, err = ParseValueType(typeName)
-		if err != nil {
-			return 0, 0, &Error{Where: keyPlace(key), Offset: noOffset, Err: err}
-		}
-		if t != ArrayType || strings.HasPrefix(typeName, "[]") {
-			return t, elem, nil
-		}
-	}
-	switch {
-	case !present:
-		return 0, 0, &Error{Where: keyPlace(key), Offset: noOffset, Err: ErrNoKey, Hint: "a new key needs a type: " + key + ":TYPE=VALUE, for example " + key + ":u32=1"}
-	case old.typ == ArrayType:
-		return ArrayType, old.arr.elem, nil
-	case typed:
-		return 0, 0, &Error{Where: keyPlace(key), Offset: noOffset, Err: fmt.Errorf("%w: it is %s, an array needs the type of its elements", ErrValueType, old.TypeName()), Hint: "name it in full: []u32"}
-	}
-	return old.typ, 0, nil
 }

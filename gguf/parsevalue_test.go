@@ -7,68 +7,68 @@ import (
 	"testing"
 )
 
-func TestParseSetting(t *testing.T) {
-	m := sample()
+// parse reads "TYPE=TEXT".
+func parse(text string) (Value, error) {
+	name, text, _ := strings.Cut(text, "=")
+	t, elem, err := ParseValueType(name)
+	if err != nil {
+		return Value{}, err
+	}
+	return ParseValue(t, elem, text)
+}
+
+func TestParseValue(t *testing.T) {
 	cases := []struct {
 		text string
-		key  string
 		want Value
 	}{
-		{"u8=255", "u8", New(uint8(255))},
-		{"u8=0x10", "u8", New(uint8(16))},
-		{"i8=-0x80", "i8", New(int8(-128))},
-		{"u64=18446744073709551615", "u64", New(uint64(math.MaxUint64))},
-		{"i64=-9223372036854775808", "i64", New(int64(math.MinInt64))},
-		{"f32=10000", "f32", New(float32(10000))},
-		{"f32=1e6", "f32", New(float32(1e6))},
-		{"f32=-inf", "f32", New(float32(math.Inf(-1)))},
-		{"f64=0.1", "f64", New(0.1)},
-		{"bool=False", "bool", New(false)},
-		{"str=a=b:c", "str", New("a=b:c")},
-		{"str=", "str", New("")},
-		{"str=[1,2]", "str", New("[1,2]")},
-		{"ints=[1, -2 ,3]", "ints", NewArray([]int32{1, -2, 3})},
-		{"ints=[]", "ints", NewArray([]int32{})},
-		{`strs=["a","b,\"c\"\n"]`, "strs", NewArray([]string{"a", "b,\"c\"\n"})},
-		{"bools=[true,false]", "bools", NewArray([]bool{true, false})},
-		{"u8:str=7", "u8", New("7")},
-		{"new:u16=65535", "new", New(uint16(65535))},
-		{"new:FLOAT32=1", "new", New(float32(1))},
-		{"new:double=1", "new", New(1.0)},
-		{"new:boolean=true", "new", New(true)},
-		{"new:string=x", "new", New("x")},
-		{"new:[]f32=[1,2.5]", "new", NewArray([]float32{1, 2.5})},
-		{"new:[]uint8=[]", "new", NewArray([]uint8{})},
-		{"ints:arr=[7]", "ints", NewArray([]int32{7})},
+		{"u8=255", New(uint8(255))},
+		{"u8=0x10", New(uint8(16))},
+		{"i8=-0x80", New(int8(-128))},
+		{"u16=65535", New(uint16(65535))},
+		{"i16=-32768", New(int16(-32768))},
+		{"u32=4294967295", New(uint32(math.MaxUint32))},
+		{"i32=+7", New(int32(7))},
+		{"u64=18446744073709551615", New(uint64(math.MaxUint64))},
+		{"i64=-9223372036854775808", New(int64(math.MinInt64))},
+		{"f32=10000", New(float32(10000))},
+		{"f32=1e6", New(float32(1e6))},
+		{"f32=-inf", New(float32(math.Inf(-1)))},
+		{"f64=0.1", New(0.1)},
+		{"FLOAT32=1", New(float32(1))},
+		{"double=1", New(1.0)},
+		{"bool=False", New(false)},
+		{"boolean=true", New(true)},
+		{"str=a=b:c", New("a=b:c")},
+		{"string=", New("")},
+		{"str=[1,2]", New("[1,2]")},
+		{"[]i32=[1, -2 ,3]", NewArray([]int32{1, -2, 3})},
+		{"[]i32=[]", NewArray([]int32{})},
+		{"[]uint8=[0x0f]", NewArray([]uint8{15})},
+		{"[]f32=[1,2.5]", NewArray([]float32{1, 2.5})},
+		{"[]bool=[true,false]", NewArray([]bool{true, false})},
+		{`[]str=["a","b,\"c\"\n"]`, NewArray([]string{"a", "b,\"c\"\n"})},
+		{"[]str=[]", NewArray([]string{})},
 	}
 	for _, c := range cases {
-		key, v, err := ParseSetting(m, c.text)
-		if err != nil || key != c.key || !v.Equal(c.want) {
-			t.Errorf("%s: %s = %s %v, %v", c.text, key, v.TypeName(), v.Any(), err)
+		if v, err := parse(c.text); err != nil || !v.Equal(c.want) {
+			t.Errorf("%s: %s %v, %v", c.text, v.TypeName(), v.Any(), err)
 		}
 	}
 }
 
-func TestParseSettingErrors(t *testing.T) {
-	m := sample()
-	nested, err := NewNested([]Value{NewArray([]int32{1})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Set("nested", nested)
+func TestParseValueErrors(t *testing.T) {
 	cases := []struct {
 		text string
 		want error
 		part string
 	}{
-		{"u8", ErrValue, "not of the form KEY=VALUE"},
-		{"=1", ErrName, "1 to 65535 bytes"},
-		{"new=1", ErrNoKey, "hint: a new key needs a type: new:TYPE=VALUE"},
-		{"new:u33=1", ErrValueType, `"u33" is none of u8 i8`},
-		{"new:arr=[1]", ErrNoKey, "hint"},
-		{"new:[]arr=[1]", ErrValueType, "none of"},
-		{"new:=1", ErrValueType, "none of"},
-		{"u8:arr=[1]", ErrValueType, "hint: name it in full"},
+		{"u33=1", ErrValueType, `"u33" is none of u8 i8`},
+		{"=1", ErrValueType, "none of"},
+		{"[]=[1]", ErrValueType, "none of"},
+		{"arr=[1]", ErrValueType, "none of"},
+		{"[]arr=[1]", ErrValueType, "none of"},
+		{"[][]i32=[[1]]", ErrValueType, "none of"},
 		{"u8=256", ErrValue, `"256" does not fit into u8`},
 		{"u8=-1", ErrValue, `"-1" does not fit into u8`},
 		{"u8=1.0", ErrValue, `"1.0" is not u8`},
@@ -77,38 +77,44 @@ func TestParseSettingErrors(t *testing.T) {
 		{"u8=1_0", ErrValue, "is not u8"},
 		{"u8=0x", ErrValue, "is not u8"},
 		{"u8=0x-1", ErrValue, "is not u8"},
+		{"u8=--1", ErrValue, "is not u8"},
 		{"i8=128", ErrValue, "does not fit into i8"},
 		{"i8=-129", ErrValue, "does not fit into i8"},
+		{"u64=18446744073709551616", ErrValue, "does not fit into u64"},
 		{"f32=1e39", ErrValue, "does not fit into f32"},
 		{"f32=x", ErrValue, "is not f32"},
 		{"bool=1", ErrValue, `"1" is not bool`},
-		{"ints=1,2", ErrValue, "not a list of the form [1,2]"},
-		{"ints=[1", ErrValue, "not a list"},
-		{"ints=[1,]", ErrValue, `element 1: bad metadata value: "" is not i32`},
-		{"ints=[2147483648]", ErrValue, "element 0"},
-		{"strs=[a,b]", ErrValue, `not a list of the form ["a","b"]`},
-		{"strs=null", ErrValue, "not a list"},
-		{"strs=[1]", ErrValue, "not a list"},
-		{"strs=[\"\xff\"]", ErrEncoding, ""},
-		{"nested=[[1]]", ErrValueType, "nested arrays cannot be given"},
+		{"[]i32=1,2", ErrValue, "not a list of the form [1,2]"},
+		{"[]i32=[1", ErrValue, "not a list"},
+		{"[]i32=[1,]", ErrValue, `element 1: bad metadata value: "" is not i32`},
+		{"[]i32=[2147483648]", ErrValue, "element 0"},
+		{"[]str=[a,b]", ErrValue, `not a list of the form ["a","b"]`},
+		{"[]str=null", ErrValue, "not a list"},
+		{"[]str=[1]", ErrValue, "not a list"},
+		{"[]str=[\"\xff\"]", ErrEncoding, ""},
 	}
 	for _, c := range cases {
-		_, _, err := ParseSetting(m, c.text)
-		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.part) {
+		if _, err := parse(c.text); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.part) {
 			t.Errorf("%s: %v\nwant %v with %q", c.text, err, c.want, c.part)
 		}
+	}
+	if _, err := ParseValue(ArrayType, ArrayType, "[[1]]"); !errors.Is(err, ErrValueType) {
+		t.Error(err)
+	}
+	if _, err := ParseValue(ValueType(99), 0, "1"); !errors.Is(err, ErrValueType) {
+		t.Error(err)
 	}
 }
 
 func TestValueTypeNames(t *testing.T) {
 	for i := range valueTypes {
 		typ := ValueType(i)
+		if typ == ArrayType {
+			continue // needs its elements
+		}
 		got, elem, err := ParseValueType(typ.String())
 		if err != nil || got != typ || elem != 0 {
 			t.Errorf("%s reads as %s of %s, %v", typ, got, elem, err)
-		}
-		if typ == ArrayType {
-			continue
 		}
 		if got, elem, err := ParseValueType("[]" + typ.String()); err != nil || got != ArrayType || elem != typ {
 			t.Errorf("[]%s reads as %s of %s, %v", typ, got, elem, err)
