@@ -33,3 +33,11 @@ var (
 	wholeHeads = Require{Config: "rope_parameters.partial_rotary_factor", Values: []string{`1`}, Reason: "this family rotates whole heads"}
 	tanhGELU   = Require{Config: "hidden_activation", Values: []string{`"gelu_pytorch_tanh"`}, Reason: "the feed-forward network of this family uses GELU in its tanh form"}
 )
+
+// Divisors of the rope frequencies that a checkpoint's rope section may bring: those of llama3, and those of longrope for contexts beyond
+// the original one and up to it.
+var (
+	ropeTable      = Tensor{Name: "rope_freqs.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_freqs", F32: true}
+	ropeTableLong  = Tensor{Name: "rope_factors_long.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_factors_long", F32: true}
+	ropeTableShort = Tensor{Name: "rope_factors_short.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_factors_short", F32: true}
+)

@@ -18,7 +18,7 @@ var llama = Spec{
 
 var llamaTensors = []Tensor{
 	{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},
-	{Name: "rope_freqs.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_freqs", F32: true},
+	ropeTable, ropeTableLong, ropeTableShort,
 	{Name: "blk.%d.attn_norm.weight", HF: []string{"model.layers.%d.input_layernorm.weight"}, Shape: []string{"n_embd"}},
 	{Name: "blk.%d.attn_q.weight", HF: []string{"model.layers.%d.self_attn.q_proj.weight"}, Shape: []string{"n_embd", "n_head*head_k"}, Transform: "permute_q"},
 	{Name: "blk.%d.attn_k.weight", HF: []string{"model.layers.%d.self_attn.k_proj.weight"}, Shape: []string{"n_embd", "n_head_kv*head_k"}, Transform: "permute_k"},

@@ -4,7 +4,8 @@ import "github.com/ggufkit/ggufkit/gguf"
 
 // phi3 is Phi 3, 3.5 and 4: llama's block with q, k and v in one matrix, gate and up in another, and rope that stretches each frequency by
 // a factor of its own (longrope): rope_factors_long for a context beyond rope.scaling.original_context_length, else rope_factors_short.
-// Either way rope.scaling.attn_factor multiplies the rotated queries and keys.
+// Either way rope.scaling.attn_factor multiplies the rotated queries and keys. rope.scaling.type is "longrope" in our files and absent in those
+// of others.
 var phi3 = Spec{
 	Name:    "phi3",
 	Classes: []string{"Phi3ForCausalLM", "Phi3Model"},
@@ -21,8 +22,7 @@ var phi3 = Spec{
 	},
 	Tensors: []Tensor{
 		{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},
-		{Name: "rope_factors_long.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_factors_long", F32: true},
-		{Name: "rope_factors_short.weight", Shape: []string{"rope_dim/2"}, Optional: true, Transform: "rope_factors_short", F32: true},
+		ropeTable, ropeTableLong, ropeTableShort,
 		{Name: "blk.%d.attn_norm.weight", HF: []string{"model.layers.%d.input_layernorm.weight"}, Shape: []string{"n_embd"}},
 		{Name: "blk.%d.attn_qkv.weight", HF: []string{"model.layers.%d.self_attn.qkv_proj.weight"}, Shape: []string{"n_embd", "n_qkv"}},
 		{Name: "blk.%d.attn_output.weight", HF: []string{"model.layers.%d.self_attn.o_proj.weight"}, Shape: []string{"n_head*head_v", "n_embd"}},

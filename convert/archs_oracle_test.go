@@ -59,7 +59,32 @@ func (r *recordedTensor) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &[]any{&r.name, &r.shape, &r.typ, &r.hash})
 }
 
-var oracleArchs = []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2", "qwen25-yarn"}
+var oracleArchs = []string{
+	"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2", "qwen25-yarn", "mistral-swa", "mistral-nemo", "qwen3", "gemma", "gemma2",
+	"gemma3", "phi3-longrope", "smollm3", "starcoder2", "gpt2",
+}
+
+// onPurpose are keys that we write and the reference does not, or elsewhere (docs/RATIONALE.md says why): each is expected after another key.
+var onPurpose = map[string][]struct {
+	after string
+	key   expectedKV
+}{
+	"mistral-swa": {{"llama.rope.dimension_count", expectedKV{name: "llama.attention.sliding_window", typ: "UINT32", value: 32.0}}},
+	"phi3-longrope": {
+		{"phi3.rope.freq_base", expectedKV{name: "phi3.rope.scaling.type", typ: "STRING", value: "longrope"}},
+		{"phi3.rope.scaling.type", expectedKV{name: "phi3.rope.scaling.attn_factor", typ: "FLOAT32", value: 1.1832159757614136}},
+	},
+}
+
+// ours is what we write where the reference writes kv.
+func ours(name string, kv []expectedKV) []expectedKV {
+	for _, d := range onPurpose[name] {
+		named := func(name string) func(expectedKV) bool { return func(e expectedKV) bool { return e.name == name } }
+		kv = slices.DeleteFunc(kv, named(d.key.name))
+		kv = slices.Insert(kv, slices.IndexFunc(kv, named(d.after))+1, d.key)
+	}
+	return kv
+}
 
 func TestOracleConversions(t *testing.T) {
 	for _, name := range oracleArchs {
@@ -69,7 +94,11 @@ func TestOracleConversions(t *testing.T) {
 		for _, typ := range []string{"f32", "f16", "auto"} {
 			t.Run(name+"/"+typ, func(t *testing.T) {
 				var r recorded
-				readJSON(t, filepath.Join(dir, "llamacpp", typ+".json"), &r)
+				of := typ
+				if typ == "auto" && name == "gpt2" {
+					of = "f32" // the checkpoint is in F32, which the reference narrows to F16
+				}
+				readJSON(t, filepath.Join(dir, "llamacpp", of+".json"), &r)
 				var kv []expectedKV
 				for _, base := range f32.KV {
 					for _, own := range r.KV {
@@ -84,9 +113,9 @@ func TestOracleConversions(t *testing.T) {
 					tensors = append(tensors, x.expectedTensor)
 				}
 				f := convertTo(t, filepath.Join(dir, "hf"), Options{Type: typ})
-				checkKV(t, f.Meta, kv)
+				checkKV(t, f.Meta, ours(name, kv))
 				checkTensors(t, f, tensors)
-				if f.Size != r.Bytes {
+				if f.Size != r.Bytes && onPurpose[name] == nil {
 					t.Errorf("the file has %d bytes, want %d", f.Size, r.Bytes)
 				}
 			})
@@ -96,7 +125,8 @@ func TestOracleConversions(t *testing.T) {
 
 // The types in one pass are those of the reference converter to F32 followed by its quantizer.
 func TestOracleQuantized(t *testing.T) {
-	types := []string{"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "BF16", "F16"}
+	types := []string{"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M", "Q6_K", "BF16", "F16",
+		"Q2_K", "Q2_K_S", "Q3_K_S", "Q3_K_M", "Q3_K_L", "IQ4_NL", "IQ4_XS"}
 	for _, name := range oracleArchs {
 		dir := oracleDir(t, name)
 		var quant map[string]struct {

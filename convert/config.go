@@ -39,10 +39,41 @@ func readConfig(dir string) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.normalizeRope(); err != nil {
+	if err := c.settle(); err != nil {
 		return nil, err
 	}
 	return c, nil
+}
+
+// settle brings the settings into one form: those of the text model at the top, rope as in transformers 5. A class that is not known
+// changes nothing here; it is refused later.
+func (c *config) settle() error {
+	s := &arch.Spec{}
+	if class, err := c.class(); err == nil {
+		if known, err := arch.ForHF(class); err == nil {
+			s = known
+		}
+	}
+	if s.Nested != "" {
+		if err := c.unnest(s.Nested); err != nil {
+			return err
+		}
+	}
+	return c.normalizeRope(s.Block.Window.FreqBase > 0)
+}
+
+// unnest moves the settings of the text model from their object to the top. What stood there counts where the object says nothing.
+func (c *config) unnest(name string) error {
+	text, err := c.object(name)
+	if err != nil {
+		return err
+	}
+	for key, v := range text {
+		if key != "architectures" && v.Kind() != 'n' {
+			c.root[key] = v
+		}
+	}
+	return nil
 }
 
 // readSettings reads a JSON object from a file.
@@ -225,9 +256,10 @@ func (c *config) require(r arch.Require) error {
 
 // normalizeRope brings the rope settings into the layout of transformers 5: one object rope_parameters that holds rope_theta, rope_type and
 // what the type needs. transformers 4 has rope_theta and partial_rotary_factor at the top and the rest in rope_scaling, where the type may be
-// called "type". Where a file has both layouts they must agree.
-func (c *config) normalizeRope() error {
-	params, err := c.flatRope()
+// called "type". Where a file has both layouts they must agree. With local, windowed blocks have a base of their own, which comes to
+// stand at the top as rope_local_base_freq.
+func (c *config) normalizeRope(local bool) error {
+	params, err := c.flatRope(local)
 	if err != nil {
 		return err
 	}
@@ -257,8 +289,9 @@ func (c *config) normalizeRope() error {
 	return nil
 }
 
-// flatRope is a copy of rope_parameters. Settings per layer type are taken if all types have the same.
-func (c *config) flatRope() (object, error) {
+// flatRope is a copy of rope_parameters. Settings per layer type are taken if all types have the same; with local, those of windowed blocks
+// may have another base.
+func (c *config) flatRope(local bool) (object, error) {
 	params, err := c.object("rope_parameters")
 	if err != nil {
 		return nil, err
@@ -276,17 +309,43 @@ func (c *config) flatRope() (object, error) {
 		if err := json.Unmarshal(v, &inner); err != nil {
 			return nil, fmt.Errorf("%s: rope_parameters.%s: %w", c.file, name, err)
 		}
+		nested++
+		if local && name == "sliding_attention" {
+			if err := c.localRope(inner); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		for _, key := range sortedKeys(inner) {
 			if err := c.merge(flat, renamedType(key), "rope_parameters."+name+"."+key, inner[key]); err != nil {
 				return nil, fmt.Errorf("%w\nhint: rope settings that differ by layer type are not supported for this architecture", err)
 			}
 		}
-		nested++
 	}
 	if nested > 0 && nested < len(params) {
 		return nil, fmt.Errorf("%s: rope_parameters mixes settings with layer types", c.file)
 	}
 	return flat, nil
+}
+
+// localRope takes the base of windowed blocks from their section, which can hold no scaling.
+func (c *config) localRope(section object) error {
+	for _, key := range sortedKeys(section) {
+		v, path := section[key], "rope_parameters.sliding_attention."+key
+		switch renamedType(key) {
+		case "rope_theta":
+			if err := c.merge(c.root, "rope_local_base_freq", path, v); err != nil {
+				return err
+			}
+		case "rope_type":
+			if string(v) != `"default"` {
+				return c.mismatch(path, v, `"default", since only global blocks are scaled`)
+			}
+		default:
+			return c.mismatch(path, v, "nothing, since only global blocks are scaled")
+		}
+	}
+	return nil
 }
 
 // renamedType gives the type of a rope section its newer name.
@@ -303,7 +362,7 @@ func (c *config) merge(params object, name, path string, v jsontext.Value) error
 		return nil
 	}
 	old, ok := params[name]
-	if !ok {
+	if !ok || old.Kind() == 'n' {
 		params[name] = v
 		return nil
 	}

@@ -3,6 +3,7 @@ package convert
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -149,7 +150,7 @@ func TestRopeLayouts(t *testing.T) {
 				continue
 			}
 			got, err := cfg.rope()
-			if err != nil || got != c.want {
+			if err != nil || !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%s, layout %s: %+v %v, want %+v", name, layout, got, err, c.want)
 			}
 			if theta, ok, err := cfg.float("rope_parameters.rope_theta"); err != nil || !ok || theta < 10000 {
@@ -215,7 +216,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add(`{"architectures": ["Qwen2ForCausalLM"], "rope_parameters": {"a": {"rope_theta": 1}, "b": {"rope_type": "llama3"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c := &config{file: "config.json", root: object{}}
-		if json.Unmarshal([]byte(text), &c.root) != nil || c.normalizeRope() != nil {
+		if json.Unmarshal([]byte(text), &c.root) != nil || c.settle() != nil {
 			return
 		}
 		c.spec()

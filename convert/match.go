@@ -49,7 +49,7 @@ func match(s *arch.Spec, blocks int, sources []checkpoint.Tensor) (*matching, er
 next:
 	for i := range sources {
 		src := &sources[i]
-		if t := m.find(s.Prefix, src.Name); t != nil {
+		if t := m.find(s, src.Name); t != nil {
 			if t.found = append(t.found, src); len(t.found) == 1 {
 				m.order = append(m.order, t)
 			}
@@ -89,8 +89,23 @@ func inBlock(name string, block int) string {
 	return strings.Replace(name, "%d", fmt.Sprint(block), 1)
 }
 
-// find looks a source name up as it stands, then with the model's prefix added, then with it taken away.
-func (m *matching) find(prefix, name string) *target {
+// find looks a source name up as it stands, then with what a class of several modalities puts before it taken away.
+func (m *matching) find(s *arch.Spec, name string) *target {
+	if t := m.findPrefixed(s.Prefix, name); t != nil {
+		return t
+	}
+	for _, w := range s.Wrappers {
+		if rest, ok := strings.CutPrefix(name, w); ok {
+			if t := m.findPrefixed(s.Prefix, rest); t != nil {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// findPrefixed looks a source name up as it stands, then with the model's prefix added, then with it taken away.
+func (m *matching) findPrefixed(prefix, name string) *target {
 	if t := m.bySource[name]; t != nil || prefix == "" {
 		return t
 	}
@@ -115,8 +130,8 @@ func (m *matching) target(name string) *target {
 
 // resolveTied settles tensors that repeat another: with tie_word_embeddings a copy in the checkpoint is left out if it is equal
 // to what it is tied to, and refused if not, since then one of the two is meant and the file does not say which.
-func (m *matching) resolveTied(cfg *config, ckpt *checkpoint.Checkpoint) (notes []string, err error) {
-	tied, _, err := cfg.bool("tie_word_embeddings")
+func (m *matching) resolveTied(s *arch.Spec, cfg *config, ckpt *checkpoint.Checkpoint) (notes []string, err error) {
+	tied, err := cfg.tied(s)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +161,15 @@ func (m *matching) resolveTied(cfg *config, ckpt *checkpoint.Checkpoint) (notes 
 		m.order = slices.DeleteFunc(m.order, func(o *target) bool { return o == t })
 	}
 	return notes, nil
+}
+
+// tied says whether the output matrix repeats the embeddings.
+func (c *config) tied(s *arch.Spec) (bool, error) {
+	tied, ok, err := c.bool("tie_word_embeddings")
+	if !ok {
+		return s.Tied, err
+	}
+	return tied, err
 }
 
 // equalTensors compares stored bytes.
@@ -196,8 +220,8 @@ func (m *matching) checkFlags(cfg *config) (notes []string, missing []*target, e
 }
 
 // missing lists the targets that must be there and are not. flagged ones are required by a setting.
-func (m *matching) missing(cfg *config, flagged []*target) ([]*target, error) {
-	tied, _, err := cfg.bool("tie_word_embeddings")
+func (m *matching) missing(s *arch.Spec, cfg *config, flagged []*target) ([]*target, error) {
+	tied, err := cfg.tied(s)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,9 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if p.rope, err = cfg.rope(); err != nil {
 		return nil, err
 	}
+	if err := p.checkRope(); err != nil {
+		return nil, err
+	}
 	if err := p.pair(); err != nil {
 		return nil, err
 	}
@@ -140,7 +143,7 @@ func (p *planner) pair() error {
 	if p.match, err = match(p.spec, blocks, p.ckpt.Tensors); err != nil {
 		return err
 	}
-	notes, err := p.match.resolveTied(p.cfg, p.ckpt)
+	notes, err := p.match.resolveTied(p.spec, p.cfg, p.ckpt)
 	if err != nil {
 		return err
 	}
@@ -168,11 +171,7 @@ func (p *planner) blocks() (int, error) {
 	if err := p.writeKey(m, p.spec.Keys[i]); err != nil {
 		return 0, err
 	}
-	n, err := m.Uint(p.keyName("block_count"))
-	if err == nil && (n < 1 || n > arch.MaxBlocks) {
-		err = fmt.Errorf("%s: %d blocks, expected 1 to %d", p.cfg.file, n, arch.MaxBlocks)
-	}
-	return int(n), err
+	return p.blockCount(m)
 }
 
 // vocab reads the tokenizer. The rows of the embedding matrix are the vocabulary's size, whatever config.json says.
@@ -189,7 +188,26 @@ func (p *planner) vocab() (*tokenizer.Vocab, error) {
 		return nil, err
 	}
 	p.note(v.Notes...)
+	if rule := p.match.target("token_embd.weight").rule; rule.Cut {
+		p.cut(v)
+	}
 	return v, nil
+}
+
+// cut takes the entries that only pad the vocabulary to the rows of the embedding matrix off its end.
+func (p *planner) cut(v *tokenizer.Vocab) {
+	n := len(v.Tokens)
+	for n > 1 && v.Types[n-1] == tokenizer.Unused && v.Tokens[n-1] == fmt.Sprintf("[PAD%d]", n-1) {
+		n--
+	}
+	if n == len(v.Tokens) {
+		return
+	}
+	p.note(fmt.Sprintf("%d rows of the embeddings beyond the %d tokens are left out", len(v.Tokens)-n, n))
+	v.Tokens, v.Types = v.Tokens[:n], v.Types[:n]
+	if v.Scores != nil {
+		v.Scores = v.Scores[:n]
+	}
 }
 
 // meta puts the keys that name the model before the others.
@@ -221,7 +239,7 @@ func (p *planner) tensors(params *arch.Params) ([]PlannedTensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing, err := p.match.missing(p.cfg, flagged)
+	missing, err := p.match.missing(p.spec, p.cfg, flagged)
 	if err != nil {
 		return nil, err
 	}
@@ -251,7 +269,7 @@ func (p *planner) tensors(params *arch.Params) ([]PlannedTensor, error) {
 	}
 	var planned []PlannedTensor
 	for _, t := range p.match.targets {
-		if t.rule.Transform == ropeFreqs && p.rope.kind == "llama3" {
+		if len(t.rule.HF) == 0 && computedFor[t.rule.Transform] == p.rope.kind {
 			planned = append(planned, p.planned(params, t, &f))
 		}
 	}
@@ -270,13 +288,22 @@ func (p *planner) planned(params *arch.Params, t *target, f *faults) PlannedTens
 		return out
 	}
 	out.Shape = shape
+	if n := len(p.rope.table(t.rule.Transform)); n > 0 && uint64(n) != shape[0] {
+		f.add("%s: the rope section has %d factors for %d pairs of rotated elements", t.name, n, shape[0])
+	}
 	for _, src := range t.found {
 		if _, ok := stored[src.DType]; !ok {
 			f.add("element type: %s is %s in %s; weights are read as F32, F16, BF16 or F64", src.Name, src.DType, src.File)
 		}
 		want := slices.Clone(shape)
-		slices.Reverse(want)
-		if !slices.Equal(want, src.Shape) {
+		if t.rule.Transform != transpose {
+			slices.Reverse(want)
+		}
+		got := slices.Clone(src.Shape)
+		if t.rule.Cut && len(got) > 0 && got[0] > want[0] {
+			got[0] = want[0]
+		}
+		if !slices.Equal(want, got) {
 			f.add("shape: %s is %s in %s, but config.json asks for %s%s", src.Name, dims(src.Shape), src.File, dims(want), explainShape(params, t))
 		}
 	}

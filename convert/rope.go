@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
@@ -18,7 +21,8 @@ var ropeKeys = map[string][]string{
 	"dynamic": {"factor", "original_max_position_embeddings"},
 	"yarn": {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
 		"truncate"},
-	"llama3": {"factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"},
+	"llama3":   {"factor", "original_max_position_embeddings", "low_freq_factor", "high_freq_factor"},
+	"longrope": {"factor", "original_max_position_embeddings", "attention_factor", "short_factor", "long_factor"},
 }
 
 // rope is the rope section of config.json, read and checked.
@@ -26,10 +30,12 @@ type rope struct {
 	kind    string // a key of ropeKeys
 	factor  float64
 	origCtx uint64 // 0: not given
-	// attn is what yarn multiplies queries and keys by, over what follows from factor alone; 1 if that is all.
+	// attn is what yarn multiplies queries and keys by, over what follows from factor alone; 1 if that is all. For longrope it is the whole
+	// of it, 0 if it follows from the lengths of the contexts.
 	attn               float64
-	betaFast, betaSlow float64 // 0: not given
-	lowFreq, highFreq  float64 // llama3
+	betaFast, betaSlow float64   // 0: not given
+	lowFreq, highFreq  float64   // llama3
+	long, short        []float32 // longrope: divisors of the frequencies
 }
 
 // ropeReader reads settings of one rope section; the first fault stays.
@@ -69,8 +75,11 @@ func (c *config) rope() (rope, error) {
 	if err != nil {
 		return rope{}, err
 	}
-	if !ok {
+	switch {
+	case !ok:
 		kind = "default"
+	case kind == "su": // the older name
+		kind = "longrope"
 	}
 	allowed, ok := ropeKeys[kind]
 	if !ok {
@@ -87,21 +96,77 @@ func (c *config) rope() (rope, error) {
 		}
 	}
 	in := ropeReader{config: c, kind: kind}
-	r := rope{kind: kind, attn: 1, factor: in.needed("factor"), betaFast: in.number("beta_fast"), betaSlow: in.number("beta_slow"),
+	r := rope{kind: kind, attn: 1, factor: in.factor(), betaFast: in.number("beta_fast"), betaSlow: in.number("beta_slow"),
 		lowFreq: in.needed("low_freq_factor"), highFreq: in.needed("high_freq_factor")}
 	if in.err != nil {
 		return r, in.err
 	}
-	if r.origCtx, _, err = c.uint(ropeSection+".original_max_position_embeddings", 32); err != nil {
+	if r.origCtx, err = c.originalContext(); err != nil {
 		return r, err
 	}
 	switch kind {
+	case "longrope":
+		r.attn = in.number("attention_factor")
+		r.long, r.short, err = in.factors("long_factor"), in.factors("short_factor"), in.err
 	case "llama3":
 		return r, c.checkLlama3(r)
 	case "yarn":
 		r.attn, err = in.yarnAttention(r.factor)
 	}
 	return r, err
+}
+
+// originalContext is the length of the contexts that the model first learned from, 0 if it is not given. Phi 3 has it at the top.
+func (c *config) originalContext() (uint64, error) {
+	const name = "original_max_position_embeddings"
+	n, ok, err := c.uint(name, 32)
+	if ok || err != nil {
+		return n, err
+	}
+	n, _, err = c.uint(ropeSection+"."+name, 32)
+	return n, err
+}
+
+// factor reads the factor of the scaling, which longrope needs only where no original context is given.
+func (r *ropeReader) factor() float64 {
+	if r.kind == "longrope" {
+		return r.number("factor")
+	}
+	return r.needed("factor")
+}
+
+// factors reads a list of positive numbers; the first fault stays.
+func (r *ropeReader) factors(key string) []float32 {
+	if r.err != nil {
+		return nil
+	}
+	path := ropeSection + "." + key
+	v, ok, err := r.lookup(path)
+	if err == nil && !ok {
+		err = fmt.Errorf("%s: the rope section of type %q lacks %s", r.file, r.kind, key)
+	}
+	var list []float32
+	if err == nil && (json.Unmarshal(v, &list) != nil || len(list) == 0 || slices.ContainsFunc(list, func(f float32) bool { return !(f > 0) })) {
+		err = r.mismatch(path, v, "a list of numbers above 0")
+	}
+	r.err = err
+	return list
+}
+
+// checkRope refuses scaling that the architecture has no place for.
+func (p *planner) checkRope() error {
+	kind := p.rope.kind
+	if kind == "default" {
+		return nil
+	}
+	carried := slices.ContainsFunc(p.spec.Keys, func(k arch.Key) bool { return k.Default == "rope_scaling()" })
+	for transform, needs := range computedFor {
+		carried = carried && (needs != kind || slices.ContainsFunc(p.spec.Tensors, func(t arch.Tensor) bool { return t.Transform == transform }))
+	}
+	if !carried {
+		return fmt.Errorf("%s: rope scaling type %q is not supported for architecture %s", p.cfg.file, kind, p.spec.Name)
+	}
+	return nil
 }
 
 func (c *config) checkLlama3(r rope) error {
@@ -168,10 +233,40 @@ func writeRope(m *gguf.Meta, prefix string, r rope, contextLength uint64) (notes
 		if r.betaSlow > 0 {
 			m.Set(key("yarn_beta_slow"), gguf.New(float32(r.betaSlow)))
 		}
+	case "longrope":
+		orig, factor := r.origCtx, float64(contextLength)/float64(max(r.origCtx, 1))
+		if orig == 0 {
+			orig, factor = contextLength, r.factor
+		}
+		m.Set(key("type"), gguf.New("longrope"))
+		m.Set(key("original_context_length"), gguf.New(uint32(orig)))
+		m.Set(key("attn_factor"), gguf.New(float32(longropeAttention(r.attn, factor, orig))))
 	case "dynamic":
 		notes = append(notes, "rope scaling type dynamic is not written, since GGUF has no key for it: up to the trained context nothing changes, beyond it results differ")
 	}
 	return notes
+}
+
+// table is the list of factors that stands in the rope section for a transform, or nil.
+func (r rope) table(transform string) []float32 {
+	switch transform {
+	case ropeLong:
+		return r.long
+	case ropeShort:
+		return r.short
+	}
+	return nil
+}
+
+// longropeAttention is what longrope multiplies queries and keys by: as given, else as transformers derives it from the growth of the context.
+func longropeAttention(given, factor float64, orig uint64) float64 {
+	switch {
+	case given > 0:
+		return given
+	case factor <= 1 || orig < 2:
+		return 1
+	}
+	return math.Sqrt(1 + math.Log(factor)/math.Log(float64(orig)))
 }
 
 // ropeFactors computes llama3's divisor for each of n pairs of rotated elements: pairs that turn fast within the original context keep their

@@ -104,10 +104,11 @@ func (p *Plan) writeAll(ctx context.Context, out io.Writer, o Options) ([]Tensor
 // write converts one tensor.
 func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Options, progress func(int)) (TensorReport, error) {
 	report := TensorReport{Name: t.Name, Type: t.Type, Rule: t.Rule}
-	perm, read, err := p.reader(t)
+	src, err := p.source(t)
 	if err != nil {
 		return report, fmt.Errorf("tensor %s: %w", t.Name, err)
 	}
+	read := src.read
 	var half halfRange
 	watched := read
 	if t.Type == gguf.F16 {
@@ -120,7 +121,7 @@ func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Optio
 		return report, outOfRange(t, read)
 	}
 	if bad := (*encode.NonFiniteError)(nil); errors.As(err, &bad) {
-		return report, nonFinite(t, perm, bad)
+		return report, nonFinite(t, src, bad)
 	}
 	if err != nil {
 		return report, fmt.Errorf("tensor %s: %w", t.Name, err)
@@ -128,36 +129,9 @@ func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Optio
 	return report, nil
 }
 
-// reader prepares the rows of a tensor.
-func (p *Plan) reader(t *PlannedTensor) (*permutation, rowReader, error) {
-	if t.Transform == ropeFreqs {
-		return nil, valuesReader(ropeFactors(p.rope, p.params.Rope.FreqBase, int(t.Shape[0]))), nil
-	}
-	var perm *permutation
-	var err error
-	switch src := t.Sources[0]; t.Transform {
-	case "":
-	case permuteQ:
-		perm, err = newPermutation(src.Shape[0], p.params.NHead[t.block])
-	case permuteK:
-		perm, err = newPermutation(src.Shape[0], p.params.NHeadKV[t.block])
-	default:
-		err = fmt.Errorf("unknown transform %s", t.Transform)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return perm, perm.reader(p.ckpt, t.Sources[0]), nil
-}
-
 // nonFinite says where in the checkpoint a NaN or infinity stands.
-func nonFinite(t *PlannedTensor, perm *permutation, bad *encode.NonFiniteError) error {
-	row, col := bad.Index/t.Shape[0], bad.Index%t.Shape[0]
-	if len(t.Shape) < 2 {
-		col = perm.source(col)
-	} else {
-		row = perm.source(row)
-	}
+func nonFinite(t *PlannedTensor, src source, bad *encode.NonFiniteError) error {
+	row, col := src.origin(bad.Index/t.Shape[0], bad.Index%t.Shape[0])
 	return fmt.Errorf("tensor %s (%s): the value at row %d, column %d of the source is %g\n"+
 		"hint: the checkpoint is damaged or its training diverged; weights must be finite: %w", t.Name, sourceOf(t), row, col, bad.Value, bad)
 }
