@@ -89,10 +89,9 @@ func TestSpecOf(t *testing.T) {
 		`{"architectures": "LlamaForCausalLM"}`: "expected a list",
 		`{"architectures": [1]}`:                "expected a list",
 		`{"architectures": ["FooForCausalLM"]}`: `class "FooForCausalLM" is not supported`,
-		`{"architectures": ["LlamaForCausalLM"], "hidden_act": "gelu"}`:                                                  `hidden_act is "gelu", expected "silu"`,
-		`{"architectures": ["LlamaForCausalLM"], "partial_rotary_factor": 0.5}`:                                          "partial_rotary_factor is 0.5",
-		`{"architectures": ["LlamaForCausalLM"], "quantization_config": {"quant_method": "awq"}}`:                        `already quantized (quantization_config, method "awq")`,
-		`{"architectures": ["Qwen2ForCausalLM"], "hidden_act": "silu", "use_sliding_window": true, "sliding_window": 4}`: "use_sliding_window is true",
+		`{"architectures": ["LlamaForCausalLM"], "hidden_act": "gelu"}`:                           `hidden_act is "gelu", expected "silu"`,
+		`{"architectures": ["LlamaForCausalLM"], "partial_rotary_factor": 0.5}`:                   "partial_rotary_factor is 0.5",
+		`{"architectures": ["LlamaForCausalLM"], "quantization_config": {"quant_method": "awq"}}`: `already quantized (quantization_config, method "awq")`,
 	} {
 		c, err := loadConfig(t, text)
 		if err != nil {
@@ -163,7 +162,7 @@ func TestRopeLayouts(t *testing.T) {
 func TestRopeFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rope_scaling": {"type": "foo", "factor": 2}}`:                                                 `rope scaling type "foo"`,
-		`{"rope_scaling": {"type": "longrope", "factor": 2}}`:                                            `rope scaling type "longrope"`,
+		`{"rope_scaling": {"type": "longrope", "factor": 2}}`:                                            `the rope section of type "longrope" lacks long_factor`,
 		`{"rope_scaling": {"type": "linear", "factor": 2, "extra": 1}}`:                                  `"extra", which is unknown for type "linear"`,
 		`{"rope_parameters": {"rope_type": "default", "factor": 2}}`:                                     `"factor", which is unknown for type "default"`,
 		`{"rope_scaling": {"type": "linear"}}`:                                                           "lacks factor",

@@ -104,6 +104,13 @@ func (p *planner) windowed(m *gguf.Meta) ([]bool, error) {
 		}
 		return windowed, err
 	}
+	use, _, err := p.cfg.bool("use_sliding_window")
+	if err != nil {
+		return nil, err
+	}
+	if use {
+		return nil, fmt.Errorf("%s: use_sliding_window says that there are windows, but not in which blocks\nhint: layer_types lists the kind of each block", p.cfg.file)
+	}
 	return every(blocks, p.spec.Block.Window.GlobalEvery), nil
 }
 

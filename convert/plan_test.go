@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -175,63 +174,100 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every architecture carries every kind of rope scaling that config.json may have.
+// Every architecture that rotates carries every kind of rope scaling that config.json may have; one that does not refuses them.
 func TestRopeMatrix(t *testing.T) {
 	yarn := map[string]any{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256, "beta_fast": 16, "beta_slow": 2, "attention_factor": 2.2772588722239782}
+	longrope := map[string]any{"type": "su", "long_factor": []float64{1, 2, 3, 4}, "short_factor": []float64{1, 1, 1.5, 2}, "original_max_position_embeddings": 256}
 	for _, s := range arch.All {
 		for name, c := range map[string]struct {
 			scaling any
 			want    map[string]any // key -> value; nil: absent
-			factors bool
+			tables  string
 		}{
-			"none":    {nil, map[string]any{"type": nil, "factor": nil}, false},
-			"linear":  {map[string]any{"type": "linear", "factor": 4}, map[string]any{"type": "linear", "factor": float32(4)}, false},
-			"dynamic": {map[string]any{"type": "dynamic", "factor": 4}, map[string]any{"type": nil, "factor": nil}, false},
+			"none":    {nil, map[string]any{"type": nil, "factor": nil}, ""},
+			"linear":  {map[string]any{"type": "linear", "factor": 4}, map[string]any{"type": "linear", "factor": 4}, ""},
+			"dynamic": {map[string]any{"type": "dynamic", "factor": 4}, map[string]any{"type": nil, "factor": nil}, ""},
 			"llama3": {map[string]any{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 256},
-				map[string]any{"type": nil}, true},
-			"yarn": {yarn, map[string]any{"type": "yarn", "factor": float32(4), "original_context_length": uint32(256), "attn_factor": float32(2),
-				"yarn_beta_fast": float32(16), "yarn_beta_slow": float32(2)}, false},
+				map[string]any{"type": nil}, "rope_freqs.weight"},
+			"yarn": {yarn, map[string]any{"type": "yarn", "factor": 4, "original_context_length": 256, "attn_factor": 2, "yarn_beta_fast": 16, "yarn_beta_slow": 2}, ""},
+			// The square root of 1 + ln(512/256)/ln(256).
+			"longrope": {longrope, map[string]any{"type": "longrope", "original_context_length": 256, "attn_factor": float32(1.0606601717798212)},
+				"rope_factors_long.weight rope_factors_short.weight"},
 		} {
-			p := planOf(t, edited(t, asArch(s), set("rope_scaling", c.scaling)), Options{})
-			for key, want := range c.want {
-				v, ok := p.Meta.Get(s.Name + ".rope.scaling." + key)
-				if ok != (want != nil) || ok && v.Any() != want {
-					t.Errorf("%s, %s: %s is %v, want %v", s.Name, name, key, v.Any(), want)
+			dir := edited(t, asArch(s), set("rope_scaling", c.scaling))
+			if s.Block.Rope == "none" {
+				if _, err := NewPlan(open(t, dir), Options{}); name != "none" {
+					wantError(t, err, "rope scaling type", "is not supported for architecture "+s.Name)
+				}
+				continue
+			}
+			p := planOf(t, dir, Options{Type: "f32"})
+			want := map[string]any{}
+			for key, v := range c.want {
+				want[s.Name+".rope.scaling."+key] = v
+			}
+			checkMeta(t, p.Meta, want)
+			var tables []string
+			for _, n := range p.Names() {
+				if strings.HasPrefix(n, "rope_") {
+					tables = append(tables, n)
 				}
 			}
-			if _, ok := p.Tensor("rope_freqs.weight"); ok != c.factors {
-				t.Errorf("%s, %s: rope_freqs.weight present: %v", s.Name, name, ok)
+			if strings.Join(tables, " ") != c.tables {
+				t.Errorf("%s, %s: tables %v, want %s", s.Name, name, tables, c.tables)
+			}
+			if name == "longrope" && !slices.Equal(f32sOf(t, p, "rope_factors_short.weight"), []float32{1, 1, 1.5, 2}) {
+				t.Errorf("%s: short factors are not those of the checkpoint", s.Name)
 			}
 		}
 	}
 }
 
-// Every architecture leaves a tied output matrix out, and asks for it where it is not tied.
+// A part of each head rotates where the family allows it, with tables of half that length; elsewhere it is refused.
+func TestPartialRotation(t *testing.T) {
+	for _, s := range arch.All {
+		dir := edited(t, asArch(s), set("partial_rotary_factor", 0.75))
+		switch {
+		case s.Block.Rope == "none":
+		case s.Name == "phi3":
+			checkMeta(t, planOf(t, dir, Options{}).Meta, map[string]any{"phi3.rope.dimension_count": 6})
+		default:
+			_, err := NewPlan(open(t, dir), Options{})
+			wantError(t, err, "partial_rotary_factor is 0.75", "rotates whole heads")
+		}
+	}
+	phi3 := specOf(t, "Phi3ForCausalLM")
+	for want, edits := range map[string][]edit{
+		"4 factors for 3 pairs":    {set("partial_rotary_factor", 0.75), set("rope_scaling", map[string]any{"type": "longrope", "long_factor": []float64{1, 2, 3, 4}, "short_factor": []float64{1, 2, 3, 4}})},
+		"makes 3 rotated ones":     {set("partial_rotary_factor", 0.4)},
+		"makes 10 rotated ones":    {set("partial_rotary_factor", 1.3)},
+		"lacks short_factor":       {set("rope_scaling", map[string]any{"type": "longrope", "long_factor": []float64{1, 2, 3, 4}})},
+		"a list of numbers above":  {set("rope_scaling", map[string]any{"type": "longrope", "long_factor": []float64{1, 2, 3, 0}})},
+		`"short_mscale", which is`: {set("rope_scaling", map[string]any{"type": "longrope", "short_mscale": 1.2})},
+	} {
+		_, err := NewPlan(open(t, edited(t, append([]edit{asArch(phi3)}, edits...)...)), Options{})
+		wantError(t, err, want)
+	}
+}
+
+// Every architecture leaves a tied output matrix out, and asks for it where it is not tied. Where config.json does not say, its class does.
 func TestTied(t *testing.T) {
+	own := func(c *ckptCopy) {
+		c.tensors["lm_head.weight"] = stTensor{"BF16", []uint64{264, 32}, make([]byte, 264*32*2)}
+	}
 	for _, s := range arch.All {
 		if p := planOf(t, edited(t, asArch(s)), Options{}); slices.Contains(p.Names(), "output.weight") {
 			t.Errorf("%s: the output matrix is written though it is tied", s.Name)
 		}
-		own := []edit{asArch(s), unset("tie_word_embeddings"), func(c *ckptCopy) {
-			c.tensors["lm_head.weight"] = stTensor{"BF16", []uint64{264, 32}, make([]byte, 264*32*2)}
-		}}
-		if p := planOf(t, edited(t, own...), Options{}); !slices.Contains(p.Names(), "output.weight") {
+		if p := planOf(t, edited(t, asArch(s), set("tie_word_embeddings", false), own), Options{}); !slices.Contains(p.Names(), "output.weight") {
 			t.Errorf("%s: the output matrix is lost", s.Name)
 		}
-	}
-}
-
-// asArch makes the golden checkpoint one of another architecture with the same sources.
-func asArch(s *arch.Spec) edit {
-	return func(c *ckptCopy) {
-		c.config["architectures"] = s.Classes[:1]
-		known := map[string]bool{}
-		for _, r := range s.Tensors {
-			for _, hf := range r.HF {
-				known[inBlock(hf, 0)] = true
-			}
+		_, err := NewPlan(open(t, edited(t, asArch(s), set("tie_word_embeddings", false))), Options{})
+		wantError(t, err, "missing: lm_head.weight for output.weight")
+		_, err = NewPlan(open(t, edited(t, asArch(s), unset("tie_word_embeddings"))), Options{})
+		if tied := err == nil; tied != s.Tied {
+			t.Errorf("%s without tie_word_embeddings: %v, want tied %v", s.Classes[0], err, s.Tied)
 		}
-		maps.DeleteFunc(c.tensors, func(name string, _ stTensor) bool { return !known[name] })
 	}
 }
 
