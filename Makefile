@@ -2,6 +2,7 @@
 # `make oracle` and `make e2e` need data from elsewhere and fail, never skip, without it.
 
 GO          ?= go
+PYTHON      ?= python3
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PLATFORMS   := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 
