@@ -254,3 +254,30 @@ func TestRowsAllocatesPerCallOnly(t *testing.T) {
 		}
 	}
 }
+
+// The benchmark reports millions of elements a second as MB/s.
+func BenchmarkRows(b *testing.B) {
+	src := normal(8, 1<<16)
+	for _, measured := range []bool{false, true} {
+		for _, typ := range []gguf.Type{gguf.F16, gguf.Q8_0} {
+			name := typ.String()
+			var stats *encode.Stats
+			if measured {
+				name, stats = name+"+stats", &encode.Stats{}
+			}
+			b.Run(name, func(b *testing.B) {
+				size, err := typ.RowBytes(uint64(len(src)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				dst := make([]byte, size)
+				b.SetBytes(int64(len(src)))
+				for b.Loop() {
+					if err := encode.Rows(typ, dst, src, 1024, nil, stats); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -58,17 +58,24 @@ func (s Stats) Cosine() float64 {
 // measure adds the errors of what dst decodes to against src.
 func (s *Stats) measure(codec *block.Codec, dst []byte, src []float32) {
 	part := Stats{N: uint64(len(src))}
-	decoded(codec, dst, src, func(_ int, x, y []float32) {
-		y = y[:len(x)]
-		for i, f := range x {
-			a, b := float64(f), float64(y[i])
-			diff := a - b
-			part.SumSq += float64(a * a)
-			part.SumSqQ += float64(b * b)
-			part.SumDot += float64(a * b)
-			part.SumErrSq += float64(diff * diff)
-			part.MaxError = max(part.MaxError, math.Abs(diff))
-		}
-	})
+	decoded(codec, dst, src, func(_ int, x, y []float32) { part.compare(x, y) })
 	s.Add(part)
+}
+
+// compare adds the sums of a piece, element by element.
+func (s *Stats) compare(x, y []float32) {
+	y = y[:len(x)]
+	sq, sqQ, dot, errSq, worst := s.SumSq, s.SumSqQ, s.SumDot, s.SumErrSq, s.MaxError
+	for i, f := range x {
+		a, b := float64(f), float64(y[i])
+		diff := a - b
+		sq += float64(a * a)
+		sqQ += float64(b * b)
+		dot += float64(a * b)
+		errSq += float64(diff * diff)
+		if e := math.Abs(diff); e > worst {
+			worst = e
+		}
+	}
+	s.SumSq, s.SumSqQ, s.SumDot, s.SumErrSq, s.MaxError = sq, sqQ, dot, errSq, worst
 }
