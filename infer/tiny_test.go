@@ -23,7 +23,7 @@ type tiny struct {
 	matrix                 gguf.Type // of all matrices
 	tied                   bool
 	noOptional             bool // no biases
-	ropeFactors            []float32
+	factors                map[string][]float32  // divisors of rope frequencies, by the tensor's name
 	keys                   map[string]gguf.Value // more metadata, without the architecture's prefix
 	perBlockKV, perBlockFF []int64               // arrays in place of kvHeads and ff
 }
@@ -124,7 +124,7 @@ func (m *tiny) build(t testing.TB) (*source, *gguf.Meta) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	src := &source{data: map[string][]byte{}}
 	for _, rule := range m.spec.Tensors {
-		if rule.Name == "rope_freqs.weight" && m.ropeFactors == nil || rule.Name == "output.weight" && m.tied ||
+		if strings.HasPrefix(rule.Name, "rope_") && m.factors[rule.Name] == nil || rule.Name == "output.weight" && m.tied ||
 			m.noOptional && rule.Optional && strings.HasSuffix(rule.Name, ".bias") {
 			continue
 		}
@@ -138,6 +138,19 @@ func (m *tiny) build(t testing.TB) (*source, *gguf.Meta) {
 		}
 	}
 	return src, meta
+}
+
+// without reports whether the model lacks an optional tensor.
+func (m *tiny) without(rule arch.Tensor) bool {
+	switch rule.Name {
+	case "rope_freqs.weight":
+		return m.ropeFactors == nil
+	case "rope_factors_long.weight", "rope_factors_short.weight":
+		return true
+	case "output.weight":
+		return m.tied
+	}
+	return m.noOptional && rule.Optional && strings.HasSuffix(rule.Name, ".bias")
 }
 
 func (s *source) add(t testing.TB, m *tiny, rng *rand.Rand, tensor gguf.Tensor) {
@@ -157,9 +170,7 @@ func (s *source) add(t testing.TB, m *tiny, rng *rand.Rand, tensor gguf.Tensor) 
 			values[i] = float32(1 + v*0.2)
 		}
 	}
-	if tensor.Name == "rope_freqs.weight" {
-		copy(values, m.ropeFactors)
-	}
+	copy(values, m.factors[tensor.Name])
 	if len(tensor.Shape) == 1 {
 		tensor.Type = gguf.F32
 	}
