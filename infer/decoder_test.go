@@ -33,7 +33,7 @@ func variants() map[string]tiny {
 	vary("no sharing", func(m *tiny) { m.kvHeads = 6 })
 	vary("partial rope", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.dimension_count": gguf.New(uint32(4))} })
 	vary("rope base", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.freq_base": gguf.New(float32(50))} })
-	vary("rope factors", func(m *tiny) { m.ropeFactors = []float32{1, 2.5, 8} })
+	vary("rope factors", func(m *tiny) { m.factors = map[string][]float32{"rope_freqs.weight": {1, 2.5, 8}} })
 	vary("linear scaling", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.scaling.factor": gguf.New(float32(4))} })
 	vary("legacy linear scaling", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.scale_linear": gguf.New(float32(4))} })
 	vary("per block", func(m *tiny) { m.perBlockKV, m.perBlockFF = []int64{3, 1}, []int64{20, 7} })

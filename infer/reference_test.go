@@ -96,8 +96,8 @@ func (r *reference) rotate(head []float64, t int) {
 	dim := r.p.Rope.Dim
 	for i := range dim / 2 {
 		angle := float64(t) * math.Pow(r.p.Rope.FreqBase, -2*float64(i)/float64(dim)) / r.p.Rope.Factor
-		if r.m.ropeFactors != nil {
-			angle /= float64(r.m.ropeFactors[i])
+		if f := r.m.factors["rope_freqs.weight"]; f != nil {
+			angle /= float64(f[i])
 		}
 		a, b := 2*i, 2*i+1
 		if r.m.spec.Block.Rope == "neox" {

@@ -22,7 +22,7 @@ type tiny struct {
 	vocab, context         int
 	matrix                 gguf.Type // of all matrices
 	tied                   bool
-	noOptional             bool // no biases
+	noOptional             bool                  // no biases
 	factors                map[string][]float32  // divisors of rope frequencies, by the tensor's name
 	keys                   map[string]gguf.Value // more metadata, without the architecture's prefix
 	perBlockKV, perBlockFF []int64               // arrays in place of kvHeads and ff
@@ -138,19 +138,6 @@ func (m *tiny) build(t testing.TB) (*source, *gguf.Meta) {
 		}
 	}
 	return src, meta
-}
-
-// without reports whether the model lacks an optional tensor.
-func (m *tiny) without(rule arch.Tensor) bool {
-	switch rule.Name {
-	case "rope_freqs.weight":
-		return m.ropeFactors == nil
-	case "rope_factors_long.weight", "rope_factors_short.weight":
-		return true
-	case "output.weight":
-		return m.tied
-	}
-	return m.noOptional && rule.Optional && strings.HasSuffix(rule.Name, ".bias")
 }
 
 func (s *source) add(t testing.TB, m *tiny, rng *rand.Rand, tensor gguf.Tensor) {
