@@ -30,7 +30,7 @@ var gpt2 = Spec{
 		{Name: "blk.%d.attn_norm.bias", HF: []string{"transformer.h.%d.ln_1.bias"}, Shape: []string{"n_embd"}},
 		{Name: "blk.%d.attn_qkv.weight", HF: []string{"transformer.h.%d.attn.c_attn.weight"}, Shape: []string{"n_embd", "n_qkv"}, Transform: "transpose"},
 		{Name: "blk.%d.attn_qkv.bias", HF: []string{"transformer.h.%d.attn.c_attn.bias"}, Shape: []string{"n_qkv"}},
-		{Name: "blk.%d.attn_output.weight", HF: []string{"transformer.h.%d.attn.c_proj.weight"}, Shape: []string{"n_embd", "n_embd"}, Transform: "transpose"},
+		{Name: "blk.%d.attn_output.weight", HF: []string{"transformer.h.%d.attn.c_proj.weight"}, Shape: []string{"n_head*head_v", "n_embd"}, Transform: "transpose"},
 		{Name: "blk.%d.attn_output.bias", HF: []string{"transformer.h.%d.attn.c_proj.bias"}, Shape: []string{"n_embd"}},
 		{Name: "blk.%d.ffn_norm.weight", HF: []string{"transformer.h.%d.ln_2.weight"}, Shape: []string{"n_embd"}},
 		{Name: "blk.%d.ffn_norm.bias", HF: []string{"transformer.h.%d.ln_2.bias"}, Shape: []string{"n_embd"}},

@@ -36,14 +36,25 @@ type Params struct {
 	HeadK     int   // attention.key_length
 	HeadV     int   // attention.value_length
 	NormEps   float32
-	Rope      Rope
+
+	// Scale multiplies the products of queries and keys: attention.scale, else as the family has it.
+	Scale float64
+	// AttnSoftcap and FinalSoftcap bound scores and logits to +-cap by cap*tanh(x/cap); 0: they are not bounded.
+	AttnSoftcap, FinalSoftcap float64
+	// Window is how many positions a windowed block sees, its own included; 0: none is windowed.
+	Window   int
+	Windowed []bool // per block
+
+	Rope      Rope   // of blocks that see all positions
+	LocalRope Rope   // of windowed blocks
+	Rotates   []bool // per block
 }
 
 // Rope is the rotary embedding.
 type Rope struct {
 	Dim        int // rotated elements of a head, even; at most HeadK
 	FreqBase   float64
-	Scaling    string  // "" (none), "linear", "yarn" ...
+	Scaling    string  // "" (none), "linear", "yarn", "longrope" ...
 	Factor     float64 // of the scaling; 1 if none
 	OrigCtx    int     // context of the training before it was extended; yarn needs it
 	AttnFactor float64 // rope.scaling.attn_factor; 1 if absent
@@ -73,7 +84,13 @@ func ParamsOf(s *Spec, m *gguf.Meta) (*Params, error) {
 	p.HeadK = r.headDim("attention.key_length", p)
 	p.HeadV = r.headDim("attention.value_length", p)
 	p.NormEps = r.normEps(s.Block.Norm)
+	p.Scale = r.scale(s.Block.WideScale, p)
+	p.AttnSoftcap = r.softcap("attn_logit_softcapping", s.Block.AttnSoftcap)
+	p.FinalSoftcap = r.softcap("final_logit_softcapping", s.Block.FinalSoftcap)
+	p.Window, p.Windowed = r.window(s.Block.Window, p.NLayer)
 	p.Rope = r.rope(s.Block.Rope, p)
+	p.LocalRope = r.localRope(s.Block.Window.FreqBase, p.Rope)
+	p.Rotates = r.rotates(s.Block, p.NLayer)
 	for il, n := range p.NHead {
 		if kv := p.NHeadKV[il]; kv > 0 && n%kv != 0 {
 			r.fail("block %d: %sattention.head_count %d is not a multiple of head_count_kv %d", il, r.prefix, n, kv)
@@ -305,6 +322,109 @@ func (r *paramReader) float(key string, def float64) float64 {
 	return v
 }
 
+// positive reads a float above 0, or the default if the key is absent.
+func (r *paramReader) positive(key string, def float64) float64 {
+	v := r.float(key, def)
+	if v <= 0 && r.meta.Has(r.prefix+key) {
+		r.fail("%s%s is %g, expected more than 0", r.prefix, key, v)
+	}
+	return v
+}
+
+// scale reads the factor of attention scores. Without the key, or where it is 0, it follows from the length of a head, or in a model of
+// wideBlocks blocks from the share of a head in the embedding.
+func (r *paramReader) scale(wideBlocks int, p *Params) float64 {
+	const key = "attention.scale"
+	switch scale := r.float(key, 0); {
+	case scale < 0:
+		r.fail("%s%s is %g, expected more than 0", r.prefix, key, scale)
+		return 0
+	case scale > 0:
+		return scale
+	}
+	if heads := p.NHead[0]; p.NLayer == wideBlocks && heads > 0 {
+		return 1 / math.Sqrt(float64(p.NEmbd)/float64(heads))
+	}
+	return 1 / math.Sqrt(float64(max(p.HeadK, 1)))
+}
+
+// softcap reads the bound of scores or logits.
+func (r *paramReader) softcap(key string, def float64) float64 {
+	v := r.float(key, def)
+	if v < 0 {
+		r.fail("%s%s is %g, expected more than 0, or 0 for none", r.prefix, key, v)
+	}
+	return v
+}
+
+// window reads how far windowed blocks see and which blocks they are. Only families that can do without a window may say 0.
+func (r *paramReader) window(w Window, blocks int) (length int, windowed []bool) {
+	const key, pattern = "attention.sliding_window", "attention.sliding_window_pattern"
+	least := uint64(0)
+	if w.Default > 0 || w.GlobalEvery > 0 {
+		least = 1
+	}
+	length = w.Default
+	if r.meta.Has(r.prefix + key) {
+		length = r.count(key, required, least, math.MaxUint32)
+	}
+	every := w.GlobalEvery
+	if v, ok := r.meta.Get(r.prefix + pattern); ok && v.Type() == gguf.ArrayType {
+		var err error
+		if windowed, err = r.meta.LayerBools(r.prefix+pattern, blocks); err != nil {
+			r.errs = append(r.errs, err)
+		}
+	} else if ok {
+		every = r.count(pattern, required, 0, MaxBlocks)
+	}
+	if windowed == nil {
+		windowed = allBut(blocks, every)
+	}
+	if length == 0 {
+		clear(windowed)
+	}
+	return length, windowed
+}
+
+// rotates reads which blocks rotate queries and keys.
+func (r *paramReader) rotates(b Block, blocks int) []bool {
+	const key = "attention.rope_pattern"
+	out := allBut(blocks, b.NoRopeEvery)
+	if v, ok := r.meta.Get(r.prefix + key); ok && v.Type() != gguf.ArrayType {
+		r.fail("%s%s is one value, expected an array of %d, one for each block", r.prefix, key, blocks)
+	} else if ok {
+		pattern, err := r.meta.LayerUints(r.prefix+key, blocks)
+		if err != nil {
+			r.errs = append(r.errs, err)
+		}
+		for il, n := range pattern {
+			out[il] = n != 0
+		}
+	}
+	if b.Rope == "none" {
+		clear(out)
+	}
+	return out
+}
+
+// allBut is true for all blocks but every nth; with 0 for all.
+func allBut(blocks, n int) []bool {
+	out := make([]bool, blocks)
+	for il := range out {
+		out[il] = n == 0 || (il+1)%n != 0
+	}
+	return out
+}
+
+// localRope reads the rotary embedding of windowed blocks: that of the others, unless there is a base of its own; then it is not scaled.
+func (r *paramReader) localRope(def float64, global Rope) Rope {
+	base := r.positive("rope.freq_base_swa", def)
+	if base <= 0 || global.Dim == 0 {
+		return global
+	}
+	return Rope{Dim: global.Dim, FreqBase: base, Factor: 1, OrigCtx: global.OrigCtx, AttnFactor: 1}
+}
+
 // rope reads the rotary embedding of a family that rotates.
 func (r *paramReader) rope(kind string, p *Params) Rope {
 	if kind == "none" || p.HeadK == 0 {
@@ -312,21 +432,18 @@ func (r *paramReader) rope(kind string, p *Params) Rope {
 	}
 	rope := Rope{
 		Dim:        r.count("rope.dimension_count", optional, 1, MaxHeadDim),
-		FreqBase:   r.float("rope.freq_base", 10000),
+		FreqBase:   r.positive("rope.freq_base", 10000),
 		Factor:     r.float("rope.scaling.factor", 0),
 		OrigCtx:    r.count("rope.scaling.original_context_length", optional, 1, MaxContext),
-		AttnFactor: r.float("rope.scaling.attn_factor", 1),
-		BetaFast:   r.float("rope.scaling.yarn_beta_fast", 32),
-		BetaSlow:   r.float("rope.scaling.yarn_beta_slow", 1),
+		AttnFactor: r.positive("rope.scaling.attn_factor", 1),
+		BetaFast:   r.positive("rope.scaling.yarn_beta_fast", 32),
+		BetaSlow:   r.positive("rope.scaling.yarn_beta_slow", 1),
 	}
 	if rope.Dim == 0 {
 		rope.Dim = p.HeadK
 	}
 	if rope.Dim > p.HeadK || rope.Dim%2 != 0 {
 		r.fail("%srope.dimension_count is %d, expected an even number up to the key length %d", r.prefix, rope.Dim, p.HeadK)
-	}
-	if rope.FreqBase <= 0 {
-		r.fail("%srope.freq_base is %g, expected more than 0", r.prefix, rope.FreqBase)
 	}
 	if rope.OrigCtx == 0 {
 		rope.OrigCtx = p.NCtxTrain
@@ -357,7 +474,4 @@ func (r *paramReader) scaling(rope *Rope) {
 		kind, rope.Factor = "", 1
 	}
 	rope.Scaling = kind
-	if kind == "yarn" && (rope.BetaFast <= 0 || rope.BetaSlow <= 0) {
-		r.fail("%srope.scaling.yarn_beta_fast %g and yarn_beta_slow %g must be above 0", r.prefix, rope.BetaFast, rope.BetaSlow)
-	}
 }

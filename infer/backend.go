@@ -28,12 +28,16 @@ type Backend interface {
 	// Rope rotates the first elements of each head of x in place. A row of angles holds the cosines of all pairs, then the sines.
 	Rope(x, angles Buffer, headDim int, pairs Pairing)
 	// Attention appends the rows of k and v to the sequences' caches of a layer and attends with the rows of q, each to what its
-	// sequence holds up to and including its own position. dst is none of the operands.
+	// sequence holds up to and including its own position, within the window. dst is none of the operands.
 	Attention(dst, q, k, v Buffer, a *Attention)
 	// Activate is dst = f(gate) * up element by element, or f(up) where gate is nil.
 	Activate(dst, gate, up Buffer, f Activation)
 	// Add is dst += x.
 	Add(dst, x Buffer)
+	// Scale multiplies every element of x.
+	Scale(x Buffer, factor float32)
+	// Softcap replaces every element of x by limit*tanh(x/limit).
+	Softcap(x Buffer, limit float32)
 	// Gather copies rows of x. dst is not x.
 	Gather(dst, x Buffer, rows []int)
 	// Read returns the rows one after the other; they are valid until the next operation.
@@ -99,8 +103,10 @@ type Attention struct {
 	Layer          int
 	Heads, KVHeads int
 	HeadK, HeadV   int
-	Scale          float32
-	Runs           []Run // together all rows of the batch, in order
+	Scale          float32 // of the products of queries and keys
+	Softcap        float32 // limit of the scaled products, as the operation Softcap has it; 0: none
+	Window         int     // a query sees this many positions at most, its own included; 0: all up to its own
+	Runs           []Run   // together all rows of the batch, in order
 }
 
 // Run is a stretch of batch rows that one sequence takes at consecutive positions.

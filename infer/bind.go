@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/quantize/block"
 )
@@ -15,20 +17,38 @@ var activations = map[string]Activation{"silu": SiLU, "gelu": GELU, "gelu_tanh":
 
 // decoder binds the checked tensors to the parts of a decoder, wired as the declaration says.
 func (b *binder) decoder(d *decoder) error {
+	wiring := &b.spec.Block
 	var ok bool
-	*d = decoder{be: b.be, headK: b.params.HeadK, headV: b.params.HeadV}
-	if d.activation, ok = activations[b.spec.Block.Activation]; !ok {
-		b.fail(fmt.Errorf("activation %q is not supported", b.spec.Block.Activation))
+	*d = decoder{be: b.be, embedScale: 1, softcap: float32(b.params.FinalSoftcap)}
+	if d.activation, ok = activations[wiring.Activation]; !ok {
+		b.fail(fmt.Errorf("activation %q is not supported", wiring.Activation))
 	}
-	d.rope, d.pairs = b.rope()
 	d.embed = b.weight("token_embd.weight")
+	if wiring.ScaleEmbed {
+		d.embedScale = float32(math.Sqrt(float64(b.params.NEmbd)))
+	}
+	if wiring.Positions {
+		d.positions = b.positions()
+	}
 	d.outputNorm = b.norm("output_norm")
 	d.output = b.linear("output")
 	if d.output.Weight == nil {
 		d.output.Weight = d.embed
 	}
+	var global, local *rotation
+	global, local, d.pairs = b.rotations()
 	for il := range b.params.NLayer {
-		d.blocks = append(d.blocks, b.block(il))
+		block := b.block(il)
+		if b.params.Rotates[il] {
+			block.rotation = global
+			if b.params.Windowed[il] {
+				block.rotation = local
+			}
+			if !slices.Contains(d.rotations, block.rotation) {
+				d.rotations = append(d.rotations, block.rotation)
+			}
+		}
+		d.blocks = append(d.blocks, block)
 	}
 	for name := range b.tensors {
 		if !b.used[name] {
@@ -43,61 +63,122 @@ func (b *binder) decoder(d *decoder) error {
 	return nil
 }
 
-// block binds block il.
+// block binds block il, but for its rotation.
 func (b *binder) block(il int) layer {
+	p, wiring := b.params, &b.spec.Block
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", il, part) }
 	out := layer{
-		heads: b.params.NHead[il], kvHeads: b.params.NHeadKV[il],
 		attnNorm: b.norm(name("attn_norm")),
-		q:        b.linear(name("attn_q")),
-		k:        b.linear(name("attn_k")),
-		v:        b.linear(name("attn_v")),
 		attn:     b.linear(name("attn_output")),
 		ffnNorm:  b.norm(name("ffn_norm")),
-		up:       b.linear(name("ffn_up")),
 		down:     b.linear(name("ffn_down")),
+		attention: Attention{
+			Layer: il, Heads: p.NHead[il], KVHeads: p.NHeadKV[il], HeadK: p.HeadK, HeadV: p.HeadV,
+			Scale: float32(p.Scale), Softcap: float32(p.AttnSoftcap),
+		},
 	}
-	if out.heads == 0 || out.kvHeads == 0 {
+	if p.NHead[il] == 0 || p.NHeadKV[il] == 0 {
 		b.fail(fmt.Errorf("block %d has no attention heads, and a %s model needs them in every block", il, b.spec.Name))
 	}
-	if b.spec.Block.Gated {
-		out.gate = b.linear(name("ffn_gate"))
+	if p.Windowed[il] {
+		out.attention.Window = p.Window
 	}
-	if b.spec.Block.QKNorm {
+	if wiring.FusedQKV {
+		qkv := b.split(name("attn_qkv"), p.NHead[il]*p.HeadK, p.NHeadKV[il]*p.HeadK, p.NHeadKV[il]*p.HeadV)
+		out.q, out.k, out.v = qkv[0], qkv[1], qkv[2]
+	} else {
+		out.q, out.k, out.v = b.linear(name("attn_q")), b.linear(name("attn_k")), b.linear(name("attn_v"))
+	}
+	switch {
+	case wiring.FusedGateUp:
+		fused := b.split(name("ffn_up"), p.NFF[il], p.NFF[il])
+		out.gate, out.up = fused[0], fused[1]
+	case wiring.Gated:
+		out.gate, out.up = b.linear(name("ffn_gate")), b.linear(name("ffn_up"))
+	default:
+		out.up = b.linear(name("ffn_up"))
+	}
+	if wiring.QKNorm {
 		out.qNorm, out.kNorm = b.norm(name("attn_q_norm")), b.norm(name("attn_k_norm"))
+	}
+	if wiring.PostNorm {
+		out.attnPost, out.ffnPost = b.norm(name("post_attention_norm")), b.norm(name("post_ffw_norm"))
 	}
 	return out
 }
 
-// rope prepares the rotations; nil where the family has none.
-func (b *binder) rope() (*rope, Pairing) {
-	var pairs Pairing
+// positions binds the learned positions, which must reach as far as the context.
+func (b *binder) positions() Weight {
+	const name = "position_embd.weight"
+	w := b.weight(name)
+	if w == nil {
+		return nil
+	}
+	if _, rows := w.Size(); rows < b.context {
+		b.fail(fmt.Errorf("%s has %d positions, which does not reach for a context of %d\nchoose a smaller context", name, rows, b.context))
+	}
+	return w
+}
+
+// rotations prepares the rotary embeddings of blocks that see all positions and of windowed ones; nil where the family has none.
+func (b *binder) rotations() (global, local *rotation, pairs Pairing) {
 	switch kind := b.spec.Block.Rope; kind {
 	case "none":
-		return nil, pairs
+		return nil, nil, pairs
 	case "norm":
 		pairs = Adjacent
 	case "neox":
 		pairs = Halves
 	default:
 		b.fail(fmt.Errorf("rope %q is not supported", kind))
-		return nil, pairs
+		return nil, nil, pairs
+	}
+	prepare := func(r arch.Rope, factors []float32) *rotation {
+		rope, err := newRope(r, factors)
+		if err != nil {
+			b.fail(err)
+		}
+		return &rotation{rope: rope}
 	}
 	factors, err := b.ropeFactors()
 	if err != nil {
 		b.fail(err)
-		return nil, pairs
 	}
-	r, err := newRope(b.params.Rope, factors)
-	if err != nil {
-		b.fail(err)
+	global = prepare(b.params.Rope, factors)
+	local = global
+	if b.params.LocalRope != b.params.Rope {
+		local = prepare(b.params.LocalRope, nil)
 	}
-	return r, pairs
+	return global, local, pairs
 }
 
-// ropeFactors are the divisors of the frequencies that a file may bring; nil if it does not.
+// ropeFactors are the divisors of the frequencies that a file may bring; nil if it does not. Of longrope's two lists the one for long
+// contexts counts when the context is longer than that of the first training. That way a sequence's past stays valid as it grows.
 func (b *binder) ropeFactors() ([]float32, error) {
-	t, data, err := b.take("rope_freqs.weight")
+	table, err := b.factors("rope_freqs.weight")
+	if err != nil {
+		return nil, err
+	}
+	const longName, shortName = "rope_factors_long.weight", "rope_factors_short.weight"
+	long, errLong := b.factors(longName)
+	short, errShort := b.factors(shortName)
+	needed := b.params.Rope.Scaling == "longrope" || long != nil || short != nil
+	switch err := errors.Join(errLong, errShort); {
+	case err != nil || !needed:
+		return table, err
+	case long == nil || short == nil:
+		return nil, fmt.Errorf("longrope needs both %s and %s", longName, shortName)
+	case table != nil:
+		return nil, fmt.Errorf("the file has rope_freqs.weight as well as %s and %s: which divides the frequencies is not clear", longName, shortName)
+	case b.context > b.params.Rope.OrigCtx:
+		return long, nil
+	}
+	return short, nil
+}
+
+// factors are the values of a tensor of divisors; nil if the source has none.
+func (b *binder) factors(name string) ([]float32, error) {
+	t, data, err := b.take(name)
 	if t == nil || err != nil {
 		return nil, err
 	}
@@ -130,6 +211,16 @@ func (b *binder) linear(name string) Linear {
 	return Linear{Weight: b.weight(name + ".weight"), Bias: b.weight(name + ".bias")}
 }
 
+// split binds consecutive rows of a fused weight, and elements of its bias, each as if it were a tensor of its own.
+func (b *binder) split(name string, rows ...int) []Linear {
+	out := make([]Linear, len(rows))
+	weights, biases := b.cut(name+".weight", rows), b.cut(name+".bias", rows)
+	for i := range out {
+		out[i] = Linear{Weight: weights[i], Bias: biases[i]}
+	}
+	return out
+}
+
 // weight binds a tensor; nil if the source has none.
 func (b *binder) weight(name string) Weight {
 	t, data, err := b.take(name)
@@ -139,9 +230,42 @@ func (b *binder) weight(name string) Weight {
 	if t == nil || err != nil {
 		return nil
 	}
+	return b.bind(t, data)
+}
+
+// cut binds consecutive pieces of a tensor along its last dimension; all are nil if the source has none.
+func (b *binder) cut(name string, sizes []int) []Weight {
+	out := make([]Weight, len(sizes))
+	t, data, err := b.take(name)
+	if err != nil {
+		b.fail(err)
+	}
+	if t == nil || err != nil {
+		return out
+	}
+	for i, size := range sizes {
+		piece := *t
+		piece.Shape = slices.Clone(trimOnes(t.Shape))
+		piece.Shape[len(piece.Shape)-1] = uint64(size)
+		n, err := piece.Bytes()
+		if err == nil && n > uint64(len(data)) {
+			err = fmt.Errorf("%w: %v is less than pieces of %v", gguf.ErrShape, t.Shape, sizes)
+		}
+		if err != nil {
+			b.fail(fmt.Errorf("%s: %w", name, err))
+			return out
+		}
+		out[i] = b.bind(&piece, data[:n:n])
+		data = data[n:]
+	}
+	return out
+}
+
+// bind hands a tensor to the backend; nil after a failure.
+func (b *binder) bind(t *gguf.Tensor, data []byte) Weight {
 	w, err := b.be.Bind(t, data)
 	if err != nil {
-		b.fail(fmt.Errorf("%s: %w", name, err))
+		b.fail(fmt.Errorf("%s: %w", t.Name, err))
 		return nil
 	}
 	return w

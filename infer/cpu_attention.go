@@ -43,34 +43,46 @@ func (c *cpu) Attention(dst, q, k, v Buffer, a *Attention) {
 	})
 }
 
-// attend computes softmax(q K^T * scale) V for its queries, page by page. A query sees the positions up to its own. Sums run over the
-// elements of a head, or over the positions, from first to last.
+// attend computes softmax(q K^T * scale) V for its queries, page by page. A query sees the positions up to its own that its window holds; pages that
+// no query sees are not touched. Sums run over the elements of a head, or over the positions seen, from first to last.
 func (j *attentionJob) attend(s *scratch, dst, q *matrix, a *Attention) {
 	group := a.Heads / a.KVHeads
 	n := (j.hi - j.lo) * group
-	positions := roundUp(j.run.Start+j.hi, pagePositions)
+	seen := func(i int) (from, to int) {
+		to = j.run.Start + j.lo + i/group + 1
+		if a.Window > 0 {
+			from = max(to-a.Window, 0)
+		}
+		return from, to
+	}
+	first, _ := seen(0)
+	first = first / pagePositions * pagePositions
+	_, last := seen(n - 1)
+	stride := roundUp(last, pagePositions) - first
 	width := roundUp(a.HeadV, tileRows)
-	s.scores = grow(s.scores, n*positions)
+	s.scores = grow(s.scores, n*stride)
 	s.sums = grow(s.sums, n*width)
 	clear(s.sums)
 	query := func(i int) []float32 {
 		head := j.kvHead*group + i%group
 		return q.row(j.run.Row + j.lo + i/group)[head*a.HeadK:][:a.HeadK]
 	}
-	visible := func(i int) int { return j.run.Start + j.lo + i/group + 1 }
+	scores := func(i, from, to int) []float32 { return s.scores[i*stride:][from-first : to-first] }
 
-	for page := 0; page < positions; page += pagePositions {
+	for page := first; page < last; page += pagePositions {
 		keys := j.state.keys(s, a.Layer, page/pagePositions, j.kvHead)
-		s.multiply(keys, pagePositions, n, query, func(i, p int, y []float32) { copy(s.scores[i*positions+page+p:], y) })
+		s.multiply(keys, pagePositions, n, query, func(i, p int, y []float32) { copy(s.scores[i*stride+page-first+p:], y) })
 	}
 	for i := range n {
-		softmax(s.scores[i*positions:][:visible(i)], a.Scale)
+		from, to := seen(i)
+		softmax(scores(i, from, to), a.Scale, a.Softcap)
 	}
-	for page := 0; page < positions; page += pagePositions {
+	for page := first; page < last; page += pagePositions {
 		values := j.state.values(s, a.Layer, page/pagePositions, j.kvHead)
 		for i := range n {
-			if seen := min(visible(i)-page, pagePositions); seen > 0 {
-				weigh(s.sums[i*width:][:width], values, s.scores[i*positions+page:][:seen])
+			from, to := seen(i)
+			if from, to = max(from, page), min(to, page+pagePositions); from < to {
+				weigh(s.sums[i*width:][:width], values[from-page:], scores(i, from, to))
 			}
 		}
 	}
@@ -80,18 +92,21 @@ func (j *attentionJob) attend(s *scratch, dst, q *matrix, a *Attention) {
 	}
 }
 
-// weigh adds the values of a page, which hold one row of positions per element, each weighted by its position's probability.
+// weigh adds the values of positions of a page, which hold one row of positions per element, each weighted by its position's probability.
 func weigh(sum, values, p []float32) {
 	for r := 0; r < len(sum); r += tileRows {
 		tile4x1((*[tileRows]float32)(sum[r:]), values[r*pagePositions:], pagePositions, p)
 	}
 }
 
-// softmax replaces x by exp(x*scale), divided by their sum.
-func softmax(x []float32, scale float32) {
+// softmax replaces x by exp(x*scale), divided by their sum. A limit above 0 caps the scaled values first.
+func softmax(x []float32, scale, limit float32) {
 	top := float32(math.Inf(-1))
 	for i, v := range x {
 		x[i] = v * scale
+		if limit > 0 {
+			x[i] = softcap(x[i], limit)
+		}
 		top = max(top, x[i])
 	}
 	var sum float64

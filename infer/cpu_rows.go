@@ -9,6 +9,9 @@ import (
 // rowGrain is how many rows a thread takes at a time in operations that work row by row.
 const rowGrain = 8
 
+// elementGrain is how many elements a thread takes at a time in operations on single elements.
+const elementGrain = 1 << 14
+
 func (c *cpu) Norm(dst, x Buffer, n *Norm) {
 	d, s := mat(dst), mat(x)
 	if d != s {
@@ -121,6 +124,27 @@ func (c *cpu) Add(dst, x Buffer) {
 			out[i] += v
 		}
 	})
+}
+
+func (c *cpu) Scale(x Buffer, factor float32) {
+	c.each(mat(x), func(v float32) float32 { return v * factor })
+}
+
+func (c *cpu) Softcap(x Buffer, limit float32) {
+	c.each(mat(x), func(v float32) float32 { return softcap(v, limit) })
+}
+
+// each replaces every element of x by f of it.
+func (c *cpu) each(x *matrix, f func(float32) float32) {
+	par.Ranges(c.threads, len(x.data), elementGrain, func(_, lo, hi int) {
+		for i, v := range x.data[lo:hi] {
+			x.data[lo+i] = f(v)
+		}
+	})
+}
+
+func softcap(x, limit float32) float32 {
+	return float32(float64(limit) * math.Tanh(float64(x/limit)))
 }
 
 func silu(x float32) float32 { return x / (1 + exp32(-x)) }

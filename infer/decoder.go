@@ -1,65 +1,81 @@
 package infer
 
-import "math"
-
 // decoder is a stack of transformer blocks between an embedding and an output, all as weights of one backend.
 type decoder struct {
 	be         Backend
 	embed      Weight
+	embedScale float32 // of the embeddings of tokens
+	positions  Weight  // a row for each position, added to its embedding; or nil
+	rotations  []*rotation
+	pairs      Pairing
 	blocks     []layer
+	activation Activation
 	outputNorm *Norm
 	output     Linear
-	rope       *rope // nil: positions are not rotated
-	pairs      Pairing
-	headK      int
-	headV      int
-	activation Activation
+	softcap    float32 // of the logits; 0: none
 
 	// Buffers, reused by every pass. Rows are batch elements.
-	x, h, angles   Buffer // residual stream; what branches off it; rotations
+	x, h           Buffer // residual stream; what branches off it
 	q, k, v, heads Buffer
 	gate, up       Buffer
 	logits         Buffer
 }
 
-// layer is attention, then a feed-forward network, each on a normed copy of the stream that it adds to.
+// layer is attention, then a feed-forward network, each on a normed copy of the stream that it adds to. Norms may be nil: there is none.
 type layer struct {
-	heads, kvHeads int
-	attnNorm       *Norm
-	q, k, v, attn  Linear
-	qNorm, kNorm   *Norm // per head, or nil
-	ffnNorm        *Norm
-	gate           Linear // Weight nil: not gated
-	up, down       Linear
+	attnNorm      *Norm
+	q, k, v, attn Linear
+	qNorm, kNorm  *Norm     // per head
+	rotation      *rotation // nil: positions are not rotated
+	attention     Attention // without runs
+	attnPost      *Norm     // of what attention computes
+
+	ffnNorm  *Norm
+	gate     Linear // Weight nil: not gated
+	up, down Linear
+	ffnPost  *Norm
+}
+
+// rotation is a rotary embedding and its angles for the batch at hand.
+type rotation struct {
+	*rope
+	angles Buffer
 }
 
 // newBuffers makes the buffers; they grow with the batches.
 func (d *decoder) newBuffers() {
-	for _, b := range []*Buffer{&d.x, &d.h, &d.angles, &d.q, &d.k, &d.v, &d.heads, &d.gate, &d.up, &d.logits} {
+	for _, b := range []*Buffer{&d.x, &d.h, &d.q, &d.k, &d.v, &d.heads, &d.gate, &d.up, &d.logits} {
 		*b = d.be.NewBuffer()
+	}
+	for _, r := range d.rotations {
+		r.angles = d.be.NewBuffer()
 	}
 }
 
 // start fills the residual stream: one row per element of the batch.
 func (d *decoder) start(batch []Token) {
-	ids := make([]int32, len(batch))
+	ids, positions := make([]int32, len(batch)), make([]int32, len(batch))
 	for i, t := range batch {
+		positions[i] = t.Pos[0]
 		if t.Embed == nil {
 			ids[i] = t.ID
 		}
 	}
 	d.be.Embed(d.x, d.embed, ids)
+	if d.embedScale != 1 {
+		d.be.Scale(d.x, d.embedScale)
+	}
 	for i, t := range batch {
 		if t.Embed != nil {
 			d.be.SetRow(d.x, i, t.Embed)
 		}
 	}
-	if d.rope != nil {
-		var angles []float32
-		for _, t := range batch {
-			angles = d.rope.appendAngles(angles, t.Pos[0])
-		}
-		d.be.Upload(d.angles, 2*len(d.rope.freq), angles)
+	if d.positions != nil {
+		d.be.Embed(d.h, d.positions, positions)
+		d.be.Add(d.x, d.h)
+	}
+	for _, r := range d.rotations {
+		d.be.Upload(r.angles, 2*len(r.freq), r.table(positions))
 	}
 }
 
@@ -74,16 +90,15 @@ func (d *decoder) forward(runs []Run) {
 			d.be.Norm(d.q, d.q, b.qNorm)
 			d.be.Norm(d.k, d.k, b.kNorm)
 		}
-		if d.rope != nil {
-			d.be.Rope(d.q, d.angles, d.headK, d.pairs)
-			d.be.Rope(d.k, d.angles, d.headK, d.pairs)
+		if b.rotation != nil {
+			d.be.Rope(d.q, b.rotation.angles, b.attention.HeadK, d.pairs)
+			d.be.Rope(d.k, b.rotation.angles, b.attention.HeadK, d.pairs)
 		}
-		d.be.Attention(d.heads, d.q, d.k, d.v, &Attention{
-			Layer: il, Heads: b.heads, KVHeads: b.kvHeads, HeadK: d.headK, HeadV: d.headV,
-			Scale: float32(1 / math.Sqrt(float64(d.headK))), Runs: runs,
-		})
+		attention := b.attention
+		attention.Runs = runs
+		d.be.Attention(d.heads, d.q, d.k, d.v, &attention)
 		d.be.MatMul(d.heads, Product{b.attn, d.h})
-		d.be.Add(d.x, d.h)
+		d.add(b.attnPost)
 
 		d.be.Norm(d.h, d.x, b.ffnNorm)
 		if b.gate.Weight != nil {
@@ -94,8 +109,16 @@ func (d *decoder) forward(runs []Run) {
 			d.be.Activate(d.up, nil, d.up, d.activation)
 		}
 		d.be.MatMul(d.up, Product{b.down, d.h})
-		d.be.Add(d.x, d.h)
+		d.add(b.ffnPost)
 	}
+}
+
+// add ends a branch: it joins the stream.
+func (d *decoder) add(post *Norm) {
+	if post != nil {
+		d.be.Norm(d.h, d.h, post)
+	}
+	d.be.Add(d.x, d.h)
 }
 
 // project turns rows of the residual stream into logits, one row of the vocabulary's size each, valid until the next operation.
@@ -103,14 +126,18 @@ func (d *decoder) project(rows []int) ([]float32, error) {
 	d.be.Gather(d.h, d.x, rows)
 	d.be.Norm(d.h, d.h, d.outputNorm)
 	d.be.MatMul(d.h, Product{d.output, d.logits})
+	if d.softcap > 0 {
+		d.be.Softcap(d.logits, d.softcap)
+	}
 	return d.be.Read(d.logits)
 }
 
 // caches are the shapes of what each block remembers.
 func (d *decoder) caches() []CacheShape {
 	shapes := make([]CacheShape, len(d.blocks))
-	for il, b := range d.blocks {
-		shapes[il] = CacheShape{KVHeads: b.kvHeads, HeadK: d.headK, HeadV: d.headV}
+	for il := range d.blocks {
+		a := &d.blocks[il].attention
+		shapes[il] = CacheShape{KVHeads: a.KVHeads, HeadK: a.HeadK, HeadV: a.HeadV}
 	}
 	return shapes
 }

@@ -79,10 +79,10 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if m.batch == 0 {
 		m.batch = DefaultBatch
 	}
-	if err := refuse(spec, meta, m.Context); err != nil {
+	if err := refuse(spec, meta); err != nil {
 		return nil, err
 	}
-	b := &binder{be: newCPU(o.Precision, o.Threads), src: src, params: p, spec: spec}
+	b := &binder{be: newCPU(o.Precision, o.Threads), src: src, params: p, spec: spec, context: m.Context}
 	if err := b.check(); err != nil {
 		return nil, err
 	}
@@ -106,12 +106,9 @@ var refusals = []struct {
 }{
 	{"expert_count", 0, "mixtures of experts"},
 	{"attention.causal", 1, "attention in both directions"},
-	{"attention.scale", 0, "a scale of the attention scores"},
 	{"attention.temperature_scale", 0, "a temperature of the attention"},
 	{"attention.clamp_kqv", 0, "clamped projections"},
 	{"attention.max_alibi_bias", 0, "ALiBi"},
-	{"attn_logit_softcapping", 0, "soft capping"},
-	{"final_logit_softcapping", 0, "soft capping"},
 	{"embedding_scale", 1, "a scale of the embedding"},
 	{"residual_scale", 1, "a scale of the residual stream"},
 	{"logit_scale", 1, "a scale of the logits"},
@@ -120,8 +117,8 @@ var refusals = []struct {
 	{"rope.scaling.yarn_log_multiplier", 0, "this magnitude of yarn"},
 }
 
-// refuse fails for a model that sets one of the refusals, or a sliding window shorter than the context.
-func refuse(spec *arch.Spec, meta *gguf.Meta, context int) error {
+// refuse fails for a model that sets one of the refusals.
+func refuse(spec *arch.Spec, meta *gguf.Meta) error {
 	number := func(key string) (float64, bool) {
 		v, ok := meta.Get(spec.Name + "." + key)
 		if !ok {
@@ -144,10 +141,6 @@ func refuse(spec *arch.Spec, meta *gguf.Meta, context int) error {
 			return fmt.Errorf("%s.%s is %g: %s are not supported yet", spec.Name, r.key, v, r.what)
 		}
 	}
-	if window, ok := number("attention.sliding_window"); ok && window > 0 && window < float64(context) {
-		return fmt.Errorf("%s.attention.sliding_window is %g: attention within a window is not supported yet\na context of up to %g tokens needs none",
-			spec.Name, window, window)
-	}
 	return nil
 }
 
@@ -157,6 +150,7 @@ type binder struct {
 	src     arch.TensorSource
 	params  *arch.Params
 	spec    *arch.Spec
+	context int                     // most positions of a sequence
 	tensors map[string]*gguf.Tensor // those that the declaration names and the source has
 	used    map[string]bool
 	errs    []error

@@ -13,7 +13,7 @@ type rope struct {
 	scale float64   // of cosine and sine
 }
 
-// newRope computes the frequencies of the pairs. factors, if any, divide them (the tensor rope_freqs.weight: Llama 3.1 and others).
+// newRope computes the frequencies of the pairs. factors, if any, divide them (tensors rope_freqs.weight and rope_factors_*.weight).
 func newRope(r arch.Rope, factors []float32) (*rope, error) {
 	out := &rope{freq: make([]float64, r.Dim/2), scale: r.AttnFactor}
 	for i := range out.freq {
@@ -23,7 +23,7 @@ func newRope(r arch.Rope, factors []float32) (*rope, error) {
 		}
 	}
 	switch r.Scaling {
-	case "":
+	case "", "longrope": // the factors are all there is to it
 	case "linear":
 		for i := range out.freq {
 			out.freq[i] /= r.Factor
@@ -31,7 +31,7 @@ func newRope(r arch.Rope, factors []float32) (*rope, error) {
 	case "yarn":
 		out.yarn(r)
 	default:
-		return nil, fmt.Errorf("rope scaling %q is not supported\nsupported: none, linear, yarn", r.Scaling)
+		return nil, fmt.Errorf("rope scaling %q is not supported\nsupported: none, linear, yarn, longrope", r.Scaling)
 	}
 	return out, nil
 }
@@ -53,14 +53,16 @@ func (o *rope) yarn(r arch.Rope) {
 	}
 }
 
-// appendAngles appends the cosines, then the sines, of all pairs at a position.
-func (o *rope) appendAngles(dst []float32, pos int32) []float32 {
-	n := len(dst)
-	dst = append(dst, make([]float32, 2*len(o.freq))...)
-	cos, sin := dst[n:n+len(o.freq)], dst[n+len(o.freq):]
-	for i, f := range o.freq {
-		s, c := math.Sincos(float64(pos) * f)
-		cos[i], sin[i] = float32(c*o.scale), float32(s*o.scale)
+// table is a row for each position: the cosines of all pairs, then the sines.
+func (o *rope) table(positions []int32) []float32 {
+	pairs := len(o.freq)
+	out := make([]float32, 2*pairs*len(positions))
+	for i, pos := range positions {
+		cos, sin := out[2*pairs*i:][:pairs], out[2*pairs*i:][pairs:2*pairs]
+		for k, f := range o.freq {
+			s, c := math.Sincos(float64(pos) * f)
+			cos[k], sin[k] = float32(c*o.scale), float32(s*o.scale)
+		}
 	}
-	return dst
+	return out
 }
