@@ -198,25 +198,24 @@ func sizeOf(params uint64) string {
 	return fmt.Sprintf("%.*f%s", max(2-whole, 0), value, suffix)
 }
 
-// writeGeneral appends the keys that say what the model is called and how its makers sample from it. params is its number of weights.
-func writeGeneral(m *gguf.Meta, dir string, params uint64) error {
+// writeGeneral appends the keys that say what the model is called, what its card says and how its makers sample from it. params is its
+// number of weights.
+func writeGeneral(m *gguf.Meta, dir string, params uint64) (note string, err error) {
 	m.Set("general.type", gguf.New("model"))
 	if err := writeSampling(m, filepath.Join(dir, "generation_config.json")); err != nil {
-		return err
+		return "", err
+	}
+	c, note, err := readCard(dir)
+	if err != nil {
+		return "", err
 	}
 	n := parseName(modelID(dir), params)
 	if n.sizeLabel == "" && params > 0 {
 		n.sizeLabel = sizeOf(params)
 	}
-	for _, kv := range []struct{ key, value string }{
-		{"name", n.name}, {"version", n.version}, {"organization", n.organization}, {"finetune", n.finetune}, {"basename", n.basename},
-		{"size_label", n.sizeLabel},
-	} {
-		if kv.value != "" {
-			m.Set("general."+kv.key, gguf.New(kv.value))
-		}
-	}
-	return nil
+	writeNames(m, c, n)
+	writeReferences(m, c, params)
+	return note, nil
 }
 
 // samplingKeys maps settings of generation_config.json to keys under general.sampling.
@@ -247,4 +246,34 @@ func writeSampling(m *gguf.Meta, path string) error {
 		}
 	}
 	return nil
+}
+
+// DefaultName is the name of the output by the convention for GGUF files, BaseName-SizeLabel-FineTune-Version-Type.gguf: "SmolLM2-135M-Instruct-Q4_K_M.gguf".
+// A file without weights ends in "-vocab" instead of size and type.
+func (p *Plan) DefaultName() string {
+	of := func(key string) string {
+		s, _ := p.Meta.Str("general." + key) // a key that --set made no text is not used
+		return fileWord(s)
+	}
+	parts := []string{either(of("basename"), of("name"), "model")}
+	if len(p.Tensors) > 0 {
+		parts = append(parts, of("size_label"))
+	}
+	parts = append(parts, of("finetune"), of("version"))
+	if len(p.Tensors) > 0 {
+		parts = append(parts, p.label)
+	} else {
+		parts = append(parts, "vocab")
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-") + ".gguf"
+}
+
+// fileWord makes a text fit for a part of a file's name.
+func fileWord(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '/' || r == '\\' || r == ':' || r < ' ' {
+			return '-'
+		}
+		return r
+	}, strings.Trim(s, " ."))
 }

@@ -23,9 +23,13 @@ type Options struct {
 	Type      string // "" or "auto", "f32", "f16", "bf16", "q8_0" or any recipe of quantize/mix, in any case
 	Pre       string // overrides the recognized pre-tokenizer
 	VocabOnly bool   // write the metadata and no tensors
-	Threads   int
-	Stats     bool                                  // measure what each tensor loses, which takes time
-	Progress  func(name string, done, total uint64) // bytes of tensor data written; may be nil
+	// Edit changes the metadata before it is laid out; may be nil. What the weights say cannot be contradicted.
+	Edit func(*gguf.Meta) error
+	// SplitMaxSize is the most bytes of one file; what exceeds it becomes several. 0: one file.
+	SplitMaxSize uint64
+	Threads      int
+	Stats        bool                                  // measure what each tensor loses, which takes time
+	Progress     func(name string, done, total uint64) // bytes of tensor data written; may be nil
 }
 
 // PlannedTensor is one tensor of the output and where it comes from.
@@ -49,6 +53,8 @@ type Plan struct {
 	ckpt   *checkpoint.Checkpoint
 	params *arch.Params
 	rope   rope
+	label  string  // of the type, for file names
+	shards []shard // the tensors of each output file
 }
 
 var _ arch.TensorSource = (*Plan)(nil)
@@ -115,6 +121,9 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	if params, err = p.edit(meta, params); err != nil {
+		return nil, err
+	}
 	notes, err := out.choose(meta, tensors)
 	if err != nil {
 		return nil, err
@@ -123,15 +132,47 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if o.VocabOnly {
 		tensors = nil
 	}
-	plan := &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, Notes: p.notes, ckpt: ckpt, params: params, rope: p.rope}
+	plan := &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, ckpt: ckpt, params: params, rope: p.rope, label: out.label(p.match.order)}
 	laid := plan.list()
-	if _, _, err := gguf.Layout(meta, laid); err != nil {
+	if plan.shards, err = split(meta, laid, o.SplitMaxSize); err != nil {
 		return nil, err
 	}
 	for i := range laid {
 		plan.Tensors[i].Offset = laid[i].Offset
 	}
+	if o.SplitMaxSize > 0 && len(plan.shards) == 1 {
+		p.note("the output fits one file and is not split")
+	}
+	plan.Notes = p.notes
 	return plan, nil
+}
+
+// edit lets the caller change the metadata and reads the hyperparameters again. The tensors are settled by then, so their shapes must stay
+// what they are.
+func (p *planner) edit(meta *gguf.Meta, params *arch.Params) (*arch.Params, error) {
+	if p.opts.Edit == nil {
+		return params, nil
+	}
+	if err := p.opts.Edit(meta); err != nil {
+		return nil, err
+	}
+	if name, err := meta.Str("general.architecture"); err != nil || name != p.spec.Name {
+		return nil, fmt.Errorf("general.architecture must stay %s, which the tensors are written for", p.spec.Name)
+	}
+	edited, err := arch.ParamsOf(p.spec, meta)
+	if err != nil {
+		return nil, fmt.Errorf("the metadata as changed: %w", err)
+	}
+	for _, t := range p.match.targets {
+		before, err := shapeOf(params, t)
+		if err != nil {
+			continue // a tensor that the model does not have
+		}
+		if after, err := shapeOf(edited, t); err != nil || !slices.Equal(before, after) || edited.NLayer != params.NLayer {
+			return nil, fmt.Errorf("the metadata as changed does not fit the weights: %s is %s, and would have to be %s", t.name, dims(before), dims(after))
+		}
+	}
+	return edited, nil
 }
 
 // pair matches the checkpoint's tensors with the architecture's by name and finds the embedding matrix.
@@ -222,8 +263,12 @@ func (p *planner) meta(hyper *gguf.Meta, tensors []PlannedTensor) (*gguf.Meta, e
 	}
 	m := gguf.NewMeta()
 	m.Set("general.architecture", gguf.New(p.spec.Name))
-	if err := writeGeneral(m, p.ckpt.Dir, weights); err != nil {
+	note, err := writeGeneral(m, p.ckpt.Dir, weights)
+	if err != nil {
 		return nil, err
+	}
+	if note != "" {
+		p.note(note)
 	}
 	for k, v := range hyper.All() {
 		m.Set(k, v)
@@ -356,12 +401,6 @@ func explainShape(params *arch.Params, t *target) string {
 		return ""
 	}
 	return " (" + strings.Join(parts, ", ") + ")"
-}
-
-// Size is the size of the output in bytes, exactly.
-func (p *Plan) Size() (uint64, error) {
-	_, total, err := gguf.Layout(p.Meta, p.list())
-	return total, err
 }
 
 // list is a copy of the tensors as package gguf takes them.

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/ggufkit/ggufkit/gguf"
-	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/quantize/encode"
 )
 
@@ -24,28 +23,6 @@ type TensorReport struct {
 	Stats encode.Stats // with Options.Stats, of tensors that lose precision; else zero
 	// Underflow counts values that became zero in F16.
 	Underflow uint64
-}
-
-// Run writes the planned file to path, atomically: after an error or a cancellation nothing is left there. Memory stays bounded by
-// encode.Stream, whatever the size of a tensor.
-func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
-	size, err := p.Size()
-	if err != nil {
-		return nil, err
-	}
-	f, err := atomicfile.Create(path, p.inputs()...)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Abort()
-	if err := f.Preallocate(size); err != nil {
-		return nil, err
-	}
-	reports, err := p.writeAll(ctx, f, o)
-	if err != nil {
-		return nil, err
-	}
-	return reports, f.Commit()
 }
 
 // inputs are the files that the output must not replace: the checkpoint's weights, settings and vocabularies. An earlier output may stand
@@ -65,40 +42,6 @@ func (p *Plan) inputs() []string {
 		}
 	}
 	return paths
-}
-
-// writeAll writes the header and all tensors.
-func (p *Plan) writeAll(ctx context.Context, out io.Writer, o Options) ([]TensorReport, error) {
-	w, err := gguf.NewWriter(out, p.Meta, p.list())
-	if err != nil {
-		return nil, err
-	}
-	var reports []TensorReport
-	var done, total uint64
-	for i := range p.Tensors {
-		n, err := p.Tensors[i].Bytes()
-		if err != nil {
-			return nil, err
-		}
-		total += n // no overflow: the size of the file has been computed
-	}
-	for i := range p.Tensors {
-		t := &p.Tensors[i]
-		if err := w.Begin(t.Name); err != nil {
-			return nil, err
-		}
-		report, err := p.write(ctx, w, t, o, func(n int) {
-			done += uint64(n)
-			if o.Progress != nil {
-				o.Progress(t.Name, done, total)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		reports = append(reports, report)
-	}
-	return reports, w.Close()
 }
 
 // write converts one tensor.

@@ -63,6 +63,22 @@ func (o output) fileType(order []*target) uint32 {
 	return fileTypes[gguf.F32]
 }
 
+// label names the type in file names; for auto it is that of the first matrix.
+func (o output) label(order []*target) string {
+	switch {
+	case o.recipe != nil:
+		return o.recipe.Name
+	case o.auto:
+		n := o.fileType(order)
+		for t, id := range fileTypes {
+			if id == n {
+				return t.String()
+			}
+		}
+	}
+	return o.base.String()
+}
+
 // choose sets the types of all tensors and says why.
 func (o output) choose(meta *gguf.Meta, tensors []PlannedTensor) (notes []string, err error) {
 	if o.recipe == nil {

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"path/filepath"
+	"math"
+	"strconv"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/convert"
 	"github.com/ggufkit/ggufkit/convert/checkpoint"
 	"github.com/ggufkit/ggufkit/gguf"
-	"github.com/ggufkit/ggufkit/quantize/mix"
 	"github.com/urfave/cli/v2"
 )
 
@@ -16,31 +17,70 @@ func convertCommand(u *ui) *cli.Command {
 		Name:      "convert",
 		Usage:     "turn a Hugging Face checkpoint into a GGUF file",
 		UsageText: "ggufkit convert SRC [-o OUT] [--type TYPE] [flags]",
-		Description: `SRC is a folder with config.json, tokenizer files and safetensors weights. Without -o the output is NAME-TYPE.gguf in the
-current folder, NAME being that of SRC. A quantized type is written in one pass, with the same bytes as by way of F32.
+		Description: `SRC is a folder with config.json, tokenizer files and safetensors weights. Without -o the output stands in the current folder
+and is named by the convention for GGUF files, after the name of SRC and its model card:
+BaseName-SizeLabel-FineTune-Version-TYPE.gguf. A quantized type is written in one pass, with the same bytes as by way of F32.
 
 Examples:
   ggufkit convert ./SmolLM2-135M
   ggufkit convert ./SmolLM2-135M --type Q4_K_M -o small.gguf
-  ggufkit convert ./SmolLM2-135M --dry-run`,
+  ggufkit convert ./SmolLM2-135M --set general.url:str=http://example.org/ --dry-run
+  ggufkit convert ./Mistral-7B --split-max-size 4G
+  ggufkit convert --list`,
 		Flags: []cli.Flag{
 			outputFlag("write to `OUT`"),
 			&cli.StringFlag{Name: "type", Aliases: []string{"outtype"}, Value: "auto", Usage: "`TYPE` of the weights: auto (as the checkpoint has them), f32, f16, bf16, q8_0, Q4_K_M ..."},
 			&cli.StringFlag{Name: "pre", Usage: "`NAME` of the pre-tokenizer, where it is not recognized"},
 			&cli.BoolFlag{Name: "vocab-only", Usage: "write metadata and vocabulary, no weights"},
+			&cli.StringSliceFlag{Name: "set", Usage: "set a key of the metadata: `KEY=VALUE`, or KEY:TYPE=VALUE for a new one (may be repeated)"},
+			&cli.StringFlag{Name: "split-max-size", Usage: "write several files of up to `SIZE` bytes (500M, 4G: powers of 1000), named OUT-00001-of-00003.gguf"},
+			&cli.BoolFlag{Name: "list", Usage: "list the architectures and model classes that can be converted"},
 			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
 		},
-		Action: u.action(1, 1, func(c *cli.Context) error { return convertCheckpoint(c, u) }),
+		Action: u.action(0, 1, func(c *cli.Context) error {
+			if c.Bool("list") {
+				return listArchitectures(c, u)
+			}
+			if c.NArg() == 0 {
+				return usagef("usage: "+c.Command.UsageText, "convert needs a checkpoint folder")
+			}
+			return convertCheckpoint(c, u)
+		}),
 	}
+}
+
+// listArchitectures prints which model classes there are declarations for.
+func listArchitectures(c *cli.Context, u *ui) error {
+	type listed struct {
+		Architecture string   `json:"architecture"`
+		Classes      []string `json:"classes"`
+	}
+	var list []listed
+	var rows [][]string
+	for _, s := range arch.All {
+		list = append(list, listed{s.Name, s.Classes})
+		rows = append(rows, []string{s.Name, strings.Join(s.Classes, ", ")})
+	}
+	if c.Bool("json") {
+		return u.json(list)
+	}
+	return u.table([]string{"architecture", "model classes"}, rows)
 }
 
 // conversion is what convert prints.
 type conversion struct {
 	File    string            `json:"file"`
+	Files   []convertedFile   `json:"files,omitempty"` // where there are several
 	Bytes   uint64            `json:"bytes"`
 	DryRun  bool              `json:"dry_run,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
 	Tensors []convertedTensor `json:"tensors"`
+}
+
+type convertedFile struct {
+	File    string `json:"file"`
+	Bytes   uint64 `json:"bytes"`
+	Tensors int    `json:"tensors"`
 }
 
 type convertedTensor struct {
@@ -52,37 +92,32 @@ type convertedTensor struct {
 }
 
 func convertCheckpoint(c *cli.Context, u *ui) error {
-	src, typ := c.Args().First(), c.String("type")
-	if !strings.EqualFold(typ, "auto") {
-		if _, err := parseRecipe(typ); err != nil {
-			return err
-		}
+	o, err := convertOptions(c)
+	if err != nil {
+		return err
 	}
-	ckpt, err := checkpoint.Open(src)
+	ckpt, err := checkpoint.Open(c.Args().First())
 	if err != nil {
 		return err
 	}
 	defer ckpt.Close()
-	o := convert.Options{Type: typ, Pre: c.String("pre"), VocabOnly: c.Bool("vocab-only"), Threads: c.Int("threads")}
 	plan, err := convert.NewPlan(ckpt, o)
 	if err != nil {
 		return err
 	}
-	r, err := describePlan(plan)
-	if err != nil {
-		return err
+	path := c.String("output")
+	if path == "" {
+		path = plan.DefaultName()
 	}
+	r := describePlan(plan, path)
 	r.DryRun = c.Bool("dry-run")
-	if r.File = c.String("output"); r.File == "" {
-		r.File = defaultOutput(src, typeLabel(plan.Meta, typ))
-	}
 	for _, n := range plan.Notes {
 		u.note("note: %s", n)
 	}
 	if !r.DryRun {
 		bar := u.progress("converting")
 		o.Progress = func(_ string, done, total uint64) { bar.set(done, total) }
-		_, err = plan.Run(c.Context, r.File, o)
+		_, err = plan.Run(c.Context, path, o)
 		bar.finish()
 		if err != nil {
 			return err
@@ -91,42 +126,78 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 	return printConversion(c, u, r)
 }
 
-// describePlan lists the tensors of a plan and computes the size of the file.
-func describePlan(p *convert.Plan) (*conversion, error) {
-	r := &conversion{Notes: p.Notes}
-	tensors := make([]gguf.Tensor, len(p.Tensors))
-	for i, t := range p.Tensors {
-		tensors[i] = t.Tensor
+// convertOptions reads the flags.
+func convertOptions(c *cli.Context) (convert.Options, error) {
+	o := convert.Options{Type: c.String("type"), Pre: c.String("pre"), VocabOnly: c.Bool("vocab-only"), Threads: c.Int("threads")}
+	if !strings.EqualFold(o.Type, "auto") {
+		if _, err := parseRecipe(o.Type); err != nil {
+			return o, err
+		}
+	}
+	if s := c.String("split-max-size"); s != "" {
+		n, err := parseSize(s)
+		if err != nil {
+			return o, err
+		}
+		o.SplitMaxSize = n
+	}
+	words := c.StringSlice("set")
+	if len(words) == 0 {
+		return o, nil
+	}
+	list, err := assignments(words, nil)
+	if err != nil {
+		return o, err
+	}
+	o.Edit = func(m *gguf.Meta) error {
+		for _, a := range list {
+			v, err := a.parse(m)
+			if err != nil {
+				return err
+			}
+			m.Set(a.key, v)
+		}
+		return nil
+	}
+	return o, nil
+}
+
+// parseSize reads a number of bytes such as 500M or 4G; the letters stand for powers of 1000, as in llama.cpp.
+func parseSize(s string) (uint64, error) {
+	const letters = "KMGT"
+	digits, factor := s, uint64(1)
+	if n := len(s) - 1; n > 0 {
+		if i := strings.IndexByte(letters, strings.ToUpper(s)[n]); i >= 0 {
+			digits = s[:n]
+			for range i + 1 {
+				factor *= 1000
+			}
+		}
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n == 0 || n > math.MaxInt64/factor {
+		return 0, usagef("write a whole number of bytes, or one with K, M, G or T: 4G", "%q is no size of a file", s)
+	}
+	return n * factor, nil
+}
+
+// describePlan lists the tensors and files of a plan.
+func describePlan(p *convert.Plan, path string) *conversion {
+	r := &conversion{File: path, Bytes: p.Size(), Notes: p.Notes}
+	if outputs := p.Outputs(path); len(outputs) > 1 {
+		r.File = outputs[0].Path
+		for _, out := range outputs {
+			r.Files = append(r.Files, convertedFile{out.Path, out.Bytes, out.Tensors})
+		}
+	}
+	for _, t := range p.Tensors {
 		row := convertedTensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Rule: t.Rule}
 		for _, s := range t.Sources {
 			row.Sources = append(row.Sources, s.Name)
 		}
 		r.Tensors = append(r.Tensors, row)
 	}
-	_, total, err := gguf.Layout(p.Meta, tensors)
-	r.Bytes = total
-	return r, err
-}
-
-// defaultOutput names the output after the source folder.
-func defaultOutput(src, label string) string {
-	name := filepath.Base(src)
-	if abs, err := filepath.Abs(src); err == nil {
-		name = filepath.Base(abs)
-	}
-	return strings.TrimSuffix(name, ".safetensors") + "-" + label + ".gguf"
-}
-
-// typeLabel names the file type that a plan came to, for "auto" too.
-func typeLabel(m *gguf.Meta, asked string) string {
-	if n, err := m.Uint("general.file_type"); err == nil {
-		for _, r := range mix.Recipes() {
-			if uint64(r.FileType) == n {
-				return r.Name
-			}
-		}
-	}
-	return strings.ToUpper(asked)
+	return r
 }
 
 func printConversion(c *cli.Context, u *ui, r *conversion) error {
@@ -141,9 +212,17 @@ func printConversion(c *cli.Context, u *ui, r *conversion) error {
 		if err := u.table([]string{"tensor", "type", "shape", "rule", "from"}, rows); err != nil {
 			return err
 		}
-		u.printf("\n%s would be %s bytes, %d tensors\n", r.File, commas(r.Bytes), len(r.Tensors))
-		return nil
+		u.printf("\n")
 	}
-	u.printf("%s: %s bytes, %d tensors\n", r.File, commas(r.Bytes), len(r.Tensors))
+	verb := ":"
+	if r.DryRun {
+		verb = " would be"
+	}
+	for _, f := range r.Files {
+		u.printf("%s%s %s bytes, %d tensors\n", f.File, verb, commas(f.Bytes), f.Tensors)
+	}
+	if r.Files == nil {
+		u.printf("%s%s %s bytes, %d tensors\n", r.File, verb, commas(r.Bytes), len(r.Tensors))
+	}
 	return nil
 }

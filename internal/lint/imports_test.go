@@ -49,7 +49,7 @@ var table = []rule{
 	{pkg: "quantize/mix", level: 3},
 	{pkg: "quantize/encode", level: 3, also: []string{"internal/kernel"}},
 
-	{pkg: "convert", level: 4, third: []string{jsonModule}},
+	{pkg: "convert", level: 4, third: []string{jsonModule, "go.yaml.in/yaml/v3"}},
 	{pkg: "quantize", level: 4},
 	{pkg: "inspect", level: 4},
 	{pkg: "infer", level: 4},

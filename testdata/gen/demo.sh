@@ -13,7 +13,7 @@ show() { printf '$ ggufkit %s\n' "$*"; "$ggufkit" "$@"; }
 sum() { if command -v sha256sum >/dev/null; then sha256sum "$1"; else shasum -a 256 "$1"; fi; }
 
 step 'A Hugging Face checkpoint becomes a GGUF file with weights in 32 bits.'
-show convert "$source" --type F32
+show convert "$source" --type F32 -o demo-F32.gguf
 
 step 'It is quantized to 4.5 bits and more where it matters; the table says what each tensor lost (first rows and totals).'
 show quantize demo-F32.gguf Q4_K_M > quantize.txt
