@@ -25,7 +25,7 @@ Example:
 }
 
 func chatOnce(c *cli.Context, u *ui) error {
-	g, err := startGeneration(c)
+	g, err := startGeneration(c, u)
 	if err != nil {
 		return err
 	}

@@ -31,12 +31,15 @@ type generation struct {
 }
 
 // startGeneration loads the model and prepares tokenizer and sampler.
-func startGeneration(c *cli.Context) (*generation, error) {
+func startGeneration(c *cli.Context, u *ui) (*generation, error) {
 	sampler, err := sample.New(samplerOptions(c, rand.Uint64()))
 	if err != nil {
 		return nil, usagef("see 'ggufkit "+c.Command.Name+" --help'", "%v", err)
 	}
-	l, err := loadModel(c, c.Int("context"))
+	if err := checkCounts(c, "context"); err != nil {
+		return nil, err
+	}
+	l, err := loadModel(c, u, c.Int("context"))
 	if err != nil {
 		return nil, err
 	}
@@ -50,6 +53,9 @@ func startGeneration(c *cli.Context) (*generation, error) {
 
 // write prints the text that follows the prompt as it comes, in whole characters, and then how fast it was.
 func (g *generation) write(ctx context.Context, u *ui, prompt []int32) error {
+	if len(prompt) > g.model.Context {
+		return fmt.Errorf("the prompt has %d tokens, the context holds %d\nhint: give a larger context with -c, or a shorter prompt", len(prompt), g.model.Context)
+	}
 	s, err := g.model.NewSession()
 	if err != nil {
 		return err

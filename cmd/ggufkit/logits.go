@@ -41,7 +41,10 @@ func logits(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	l, err := loadModel(c, len(ids))
+	if err := checkCounts(c, "top"); err != nil {
+		return err
+	}
+	l, err := loadModel(c, u, len(ids))
 	if err != nil {
 		return err
 	}
@@ -114,8 +117,8 @@ func topTokens(row []float32, n int, piece func(id int32) string) []topToken {
 	for _, x := range row {
 		sum += math.Exp(float64(x) - float64(row[order[0]]))
 	}
-	top := make([]topToken, 0, max(n, 0))
-	for _, id := range order[:min(max(n, 0), len(order))] {
+	top := make([]topToken, 0, min(n, len(order)))
+	for _, id := range order[:min(n, len(order))] {
 		p := math.Exp(float64(row[id])-float64(row[order[0]])) / sum
 		top = append(top, topToken{ID: id, Text: piece(id), Logit: row[id], Probability: p})
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 )
@@ -34,6 +35,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		err = app.RunContext(ctx, args)
 	}
 	if err == nil {
+		err = u.out.err
+	}
+	if err == nil {
 		return 0
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -53,7 +57,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // newApp is the command table.
 func newApp(u *ui) *cli.App {
-	return &cli.App{
+	app := &cli.App{
 		Name:            "ggufkit",
 		Usage:           "convert, quantize, inspect, change, run and measure GGUF models",
 		UsageText:       "ggufkit COMMAND [flags] ARGS   (flags may stand before or after the arguments)",
@@ -75,12 +79,15 @@ func newApp(u *ui) *cli.App {
 		// Values such as --set KEY=[1,2] hold commas.
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              wrongUsage,
-		Action:                    func(c *cli.Context) error { return cli.ShowAppHelp(c) },
+		Action:                    cli.ShowAppHelp,
 	}
+	for _, c := range slices.Concat(app.Commands, app.Command("meta").Subcommands) {
+		c.OnUsageError = wrongUsage
+	}
+	return app
 }
 
-// wrongUsage is what cli calls when a flag's value does not parse.
+// wrongUsage is what cli calls when a flag's value does not parse; without it cli prints the whole help.
 func wrongUsage(c *cli.Context, err error, _ bool) error {
 	return usagef("see 'ggufkit "+c.Command.FullName()+" --help'", "%v", err)
 }

@@ -33,7 +33,10 @@ type loaded struct {
 }
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
-func loadModel(c *cli.Context, context int) (*loaded, error) {
+func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
+	if err := checkCounts(c, "threads", "batch"); err != nil {
+		return nil, err
+	}
 	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
 	switch p := c.String("precision"); p {
 	case "fast":
@@ -50,6 +53,9 @@ func loadModel(c *cli.Context, context int) (*loaded, error) {
 	m, err := infer.Load(f, f.Meta, o)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", f.Path, err), f.Close())
+	}
+	if trained := m.Params.NCtxTrain; context > trained && trained > 0 {
+		u.note("warning: the model was trained for a context of %d tokens, not %d", trained, context)
 	}
 	return &loaded{file: f, model: m}, nil
 }

@@ -16,7 +16,7 @@ func perplexityCommand(u *ui) *cli.Command {
 		Usage:     "measure how well a model predicts a text",
 		UsageText: "ggufkit perplexity -m MODEL -f TEXT [-c 512] [--chunks N] [flags]",
 		Description: `The text is cut into windows of the context; of each the second half is scored, as llama-perplexity does it.
-The running estimate goes to stderr after each window.
+The running estimate goes to stderr about ten times.
 
 Example:
   ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8`,
@@ -30,11 +30,14 @@ Example:
 }
 
 func perplexity(c *cli.Context, u *ui) error {
+	if err := checkCounts(c, "context", "chunks"); err != nil {
+		return err
+	}
 	window := c.Int("context")
 	if window == 0 {
 		window = 512
 	}
-	l, err := loadModel(c, window)
+	l, err := loadModel(c, u, window)
 	if err != nil {
 		return err
 	}
@@ -43,12 +46,16 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	told := 0 // tenths
 	r, err := eval.Perplexity(c.Context, l.model, ids, eval.PerplexityOptions{
 		Context: window,
 		Chunks:  c.Int("chunks"),
 		BOS:     bos,
 		Progress: func(done, total int, running eval.PerplexityResult) {
-			u.note("window %d of %d: perplexity %.4f", done, total, running.Perplexity)
+			if tenths := done * 10 / total; tenths > told {
+				told = tenths
+				u.note("window %d of %d: perplexity %.4f", done, total, running.Perplexity)
+			}
 		},
 	})
 	if err != nil {

@@ -191,7 +191,9 @@ func writeJSON(path string, v any, inUse ...string) error {
 		return err
 	}
 	defer f.Abort()
-	if err := (&ui{out: f}).json(v); err != nil {
+	enc := jsonEncoder(f)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
 		return err
 	}
 	return f.Commit()

@@ -21,7 +21,7 @@ Examples:
 }
 
 func runText(c *cli.Context, u *ui) error {
-	g, err := startGeneration(c)
+	g, err := startGeneration(c, u)
 	if err != nil {
 		return err
 	}

@@ -26,13 +26,28 @@ import (
 // ui is where a command reads and prints.
 type ui struct {
 	in       io.Reader
-	out, err io.Writer
+	out      *checkedWriter
+	err      io.Writer
 	terminal bool // err is one
 	quiet    bool // no progress, no notes
 }
 
 func newUI(in io.Reader, out, err io.Writer) *ui {
-	return &ui{in: in, out: out, err: err, terminal: isTerminal(err)}
+	return &ui{in: in, out: &checkedWriter{w: out}, err: err, terminal: isTerminal(err)}
+}
+
+// checkedWriter remembers that a write failed, so that a result that got lost is not taken for a success.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
 }
 
 func isTerminal(w io.Writer) bool {
@@ -118,9 +133,11 @@ func (u *ui) table(header []string, rows [][]string, right ...string) error {
 	if err := t.Render(); err != nil {
 		return err
 	}
+	var trimmed strings.Builder
 	for line := range strings.Lines(lines.String()) { // cells are padded on the right
-		u.printf("%s\n", strings.TrimRight(line, " \n"))
+		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
+	u.printf("%s", trimmed.String())
 	return nil
 }
 
@@ -180,6 +197,16 @@ func wrongCount(n, least int, args []string) string {
 		return fmt.Sprintf("%d argument(s) given, %d needed", n, least)
 	}
 	return fmt.Sprintf("too many arguments: %s", strings.Join(args, " "))
+}
+
+// checkCounts makes negative values of the named flags wrong usage.
+func checkCounts(c *cli.Context, flags ...string) error {
+	for _, name := range flags {
+		if n := c.Int(name); n < 0 {
+			return usagef("", "--%s %d: expected 0 or more", name, n)
+		}
+	}
+	return nil
 }
 
 // Flags that several commands share.

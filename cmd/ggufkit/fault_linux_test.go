@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package main
 
@@ -44,5 +44,19 @@ func TestFailedWrites(t *testing.T) {
 				t.Error("the input has changed")
 			}
 		})
+	}
+}
+
+// TestLostResult: a result that cannot be printed is a failure.
+func TestLostResult(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	var stderr bytes.Buffer
+	args := []string{"ggufkit", "inspect", "../../testdata/golden/gguf/pair-le.gguf"}
+	if status := run(args, strings.NewReader(""), full, &stderr); status != 1 || !strings.Contains(stderr.String(), "no space left") {
+		t.Errorf("status %d: %s", status, &stderr)
 	}
 }
