@@ -64,7 +64,7 @@ func quantize6(x *[8]float32) (q [8]uint8, d float32) {
 func (f *affineFormat) encodeWeighted(b *affineBlock, x *[256]float32, importance []float32) {
 	var scales, minimums, sums [8]float32
 	var group affineGroup
-	meanSquare := 2 * sumSquares(x[:]) / 256
+	meanSquare := float32(2 * sumSquares(x[:]) / 256)
 	for g := range 8 {
 		y := x[32*g:][:32]
 		weighByImportance(group.w[:], importance[32*g:], y, meanSquare)
@@ -94,7 +94,7 @@ func (f *affineFormat) finish(b *affineBlock, x *[256]float32, d, dmin float32) 
 		if ds == 0 {
 			continue
 		}
-		m := dmin * float32(minimum[g])
+		m := float32(dmin * float32(minimum[g]))
 		q, y := b.q[32*g:][:32], x[32*g:][:32]
 		for j, v := range y {
 			q[j] = uint8(max(0, min(int32(f.plain.levels), nearest((v+m)/ds))))

@@ -11,7 +11,7 @@ var codebookFloat = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13,
 var codebookIndex = func() (index [1024]uint8) {
 	at := 0
 	for k := range index {
-		if x := float32(k-512)/2 + 0.25; at < 15 && x-float32(codebook[at]) > float32(codebook[at+1])-x {
+		if x := float32(float32(2*k-1023) / 4); at < 15 && x-float32(codebook[at]) > float32(codebook[at+1])-x {
 			at++
 		}
 		index[k] = uint8(at)
@@ -22,7 +22,7 @@ var codebookIndex = func() (index [1024]uint8) {
 // nearestInCodebook finds the index of the value nearest to x, for |x| < 256.
 func nearestInCodebook(x float32) uint8 {
 	// In float64 the sum is exact wherever it decides.
-	return codebookIndex[int(2*float64(x)+512)&1023]
+	return codebookIndex[int(float64(2*float64(x))+512)&1023]
 }
 
 // codebookTries is how many scales to each side of the first fitCodebook tries.

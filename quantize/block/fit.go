@@ -11,7 +11,7 @@ const magic = 0x1.8p23
 // nearest rounds to the nearest integer, ties to even, for |f| < 2^22. Beyond that, and for infinities and NaN, it is what
 // the bits of f + magic give, on every machine.
 func nearest(f float32) int32 {
-	return int32(math.Float32bits(f+magic)&0x7fffff) - 0x400000
+	return int32(math.Float32bits(float32(f)+magic)&0x7fffff) - 0x400000
 }
 
 // roundAway rounds to the nearest integer, ties away from zero, for |f| < 2^31.
@@ -21,7 +21,7 @@ func roundAway(f float32) int32 {
 }
 
 // roundToFloat is nearest as a float32, for |f| < 2^22.
-func roundToFloat(f float32) float32 { return f + magic - magic }
+func roundToFloat(f float32) float32 { return float32(f) + magic - magic }
 
 func abs32(f float32) float32 { return math.Float32frombits(math.Float32bits(f) &^ (1 << 31)) }
 

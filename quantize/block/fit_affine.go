@@ -84,7 +84,7 @@ func (g *affineGroup) sum() {
 		w := g.w[j]
 		g.sumW += w
 		g.sumX += float32(w * v)
-		g.sumXX += float64(w) * float64(v) * float64(v)
+		g.sumXX += float64(float64(w) * float64(v) * float64(v))
 	}
 }
 
@@ -110,9 +110,9 @@ func (g *affineGroup) best(s *affineSums) (scale, lo float32, ok bool) {
 // the loss infinite.
 func (g *affineGroup) surelyAbove(limit, scale, lo float32, s *affineSums) bool {
 	a, b := float64(scale), float64(lo)
-	size := g.sumXX + a*a*float64(s.ll) + b*b*float64(g.sumW)
-	loss := size + 2*(a*b*float64(s.l)-a*float64(s.lx)-b*float64(g.sumX))
-	return loss-3e-6*(loss+3*size) >= float64(limit) && g.sumXX > 1e-30 && s.ll > 1e-30 && g.sumW > 1e-30 && g.sumW < 1e8
+	size := g.sumXX + float64(a*a*float64(s.ll)) + float64(b*b*float64(g.sumW))
+	loss := size + float64(2*(float64(a*b*float64(s.l))-float64(a*float64(s.lx))-float64(b*float64(g.sumX))))
+	return loss-float64(3e-6*(loss+float64(3*size))) >= float64(limit) && g.sumXX > 1e-30 && s.ll > 1e-30 && g.sumW > 1e-30 && g.sumW < 1e8
 }
 
 // round sets l to the integers in [0, levels] nearest to inverse*above and returns their sums.
@@ -121,7 +121,7 @@ func (g *affineGroup) round(inverse, levels float32) (s affineSums) {
 	for j := 0; j < g.n && j < len(g.l); j++ {
 		l := float32(max(0, min(limit, nearest(inverse*g.above[j]))))
 		g.l[j] = l
-		w := g.w[j] * l
+		w := float32(g.w[j] * l)
 		s.l += w
 		s.ll += float32(w * l)
 		s.lx += float32(w * g.x[j])
@@ -135,7 +135,7 @@ func (g *affineGroup) roundPositive(inverse, levels float32) (s affineSums) {
 		l0, l1 := roundUpTo(inverse*g.above[j], levels), roundUpTo(inverse*g.above[j+1], levels)
 		l2, l3 := roundUpTo(inverse*g.above[j+2], levels), roundUpTo(inverse*g.above[j+3], levels)
 		g.l[j], g.l[j+1], g.l[j+2], g.l[j+3] = l0, l1, l2, l3
-		w0, w1, w2, w3 := g.w[j]*l0, g.w[j+1]*l1, g.w[j+2]*l2, g.w[j+3]*l3
+		w0, w1, w2, w3 := float32(g.w[j]*l0), float32(g.w[j+1]*l1), float32(g.w[j+2]*l2), float32(g.w[j+3]*l3)
 		s.l = s.l + w0 + w1 + w2 + w3
 		s.ll = s.ll + float32(w0*l0) + float32(w1*l1) + float32(w2*l2) + float32(w3*l3)
 		s.lx = s.lx + float32(w0*g.x[j]) + float32(w1*g.x[j+1]) + float32(w2*g.x[j+2]) + float32(w3*g.x[j+3])

@@ -19,7 +19,7 @@ func encodeWeightedIQ4_NL(dst []byte, src, importance []float32) {
 	var w [32]float32
 	for at := 0; at < len(src); at, dst = at+size32, dst[bytesIQ4_NL:] {
 		b, x := (*[bytesIQ4_NL]byte)(dst), (*[32]float32)(src[at:])
-		codebookWeights(w[:], x[:], at32(importance, at), 2*sumSquares(x[:])/32)
+		codebookWeights(w[:], x[:], at32(importance, at), float32(2*sumSquares(x[:])/32))
 		d := fitCodebook(x[:], w[:])
 		putF16(b[0:], d)
 		roundToCodebook((*[16]byte)(b[2:]), x, inverseOrZero(d))

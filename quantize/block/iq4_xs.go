@@ -33,7 +33,7 @@ func encodeWeightedIQ4_XS(dst []byte, src, importance []float32) {
 	var scales [8]float32
 	for at := 0; at < len(src); at, dst = at+size256, dst[bytesIQ4_XS:] {
 		b, x := (*[bytesIQ4_XS]byte)(dst), (*[size256]float32)(src[at:])
-		meanSquare := 2 * sumSquares(x[:]) / 256
+		meanSquare := float32(2 * sumSquares(x[:]) / 256)
 		for g := range scales {
 			y := x[32*g:][:32]
 			codebookWeights(w[:], y, at32(importance, at+32*g), meanSquare)

@@ -13,7 +13,7 @@ func decodeQ2_K(dst []float32, src []byte) {
 		b, x := (*[bytesQ2_K]byte)(src), (*[size256]float32)(dst)
 		d, dmin := f16At(b[80:]), f16At(b[82:])
 		for g := range 16 {
-			scale, minimum := d*float32(b[g]&15), dmin*float32(b[g]>>4)
+			scale, minimum := d*float32(b[g]&15), float32(dmin*float32(b[g]>>4))
 			qs, shift := (*[16]byte)(b[16+32*(g/8)+16*(g%2):]), g/2%4*2
 			for j, y := range qs {
 				x[16*g+j] = float32(scale*float32(y>>shift&3)) - minimum
@@ -70,7 +70,7 @@ func encodeWeightedQ2_K(dst []byte, src, importance []float32) {
 	var sums, scales, minimums [16]float32
 	for ; len(src) > 0; dst, src, importance = dst[bytesQ2_K:], src[size256:], importance[size256:] {
 		b, x := (*[bytesQ2_K]byte)(dst), (*[size256]float32)(src)
-		meanSquare := sumSquares(x[:]) / 256
+		meanSquare := float32(sumSquares(x[:]) / 256)
 		for g := range 16 {
 			y := x[16*g:][:16]
 			weighByImportance(group.w[:16], importance[16*g:], y, meanSquare)
@@ -96,7 +96,7 @@ func finishQ2_K(b *[bytesQ2_K]byte, q *[256]uint8, x *[256]float32, scale, minim
 		if s == 0 {
 			continue
 		}
-		m := dmin * float32(b[g]>>4)
+		m := float32(dmin * float32(b[g]>>4))
 		for j, v := range x[16*g:][:16] {
 			q[16*g+j] = uint8(max(0, min(3, nearest((v+m)/s))))
 		}

@@ -59,7 +59,7 @@ func encodeWeightedQ3_K(dst []byte, src, importance []float32) {
 	var scales [16]float32
 	for ; len(src) > 0; dst, src, importance = dst[bytesQ3_K:], src[size256:], importance[size256:] {
 		b, x := (*[bytesQ3_K]byte)(dst), (*[size256]float32)(src)
-		meanSquare := 2 * sumSquares(x[:]) / 256
+		meanSquare := float32(2 * sumSquares(x[:]) / 256)
 		for g := range 16 {
 			y := x[16*g:][:16]
 			weighByImportance(group.w[:16], importance[16*g:], y, meanSquare)

@@ -29,7 +29,7 @@ func encodeQ4_1(dst []byte, src []float32) {
 
 func encodeWeightedQ4_1(dst []byte, src, w []float32) {
 	var q [32]uint8
-	meanSquare := sumSquares(src) / float32(len(src))
+	meanSquare := float32(sumSquares(src) / float32(len(src)))
 	for ; len(src) > 0; dst, src, w = dst[bytesQ4_1:], src[size32:], w[size32:] {
 		b := (*[bytesQ4_1]byte)(dst)
 		d, m := quantizeAffineWeighted(&q, (*[32]float32)(src), w, meanSquare, 15)

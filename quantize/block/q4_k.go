@@ -15,8 +15,8 @@ func decodeQ4_K(dst []float32, src []byte) {
 		scale, minimum := unpackScales6((*scales6)(b[4:]))
 		for i := range 4 {
 			qs := (*[32]byte)(b[16+32*i:])
-			d0, m0 := d*float32(scale[2*i]), dmin*float32(minimum[2*i])
-			d1, m1 := d*float32(scale[2*i+1]), dmin*float32(minimum[2*i+1])
+			d0, m0 := d*float32(scale[2*i]), float32(dmin*float32(minimum[2*i]))
+			d1, m1 := d*float32(scale[2*i+1]), float32(dmin*float32(minimum[2*i+1]))
 			x0, x1 := (*[32]float32)(x[64*i:]), (*[32]float32)(x[64*i+32:])
 			for j, q := range qs {
 				x0[j] = float32(d0*float32(q&15)) - m0

@@ -30,7 +30,7 @@ func encodeQ5_1(dst []byte, src []float32) {
 
 func encodeWeightedQ5_1(dst []byte, src, w []float32) {
 	var q [32]uint8
-	meanSquare := sumSquares(src) / float32(len(src))
+	meanSquare := float32(sumSquares(src) / float32(len(src)))
 	for ; len(src) > 0; dst, src, w = dst[bytesQ5_1:], src[size32:], w[size32:] {
 		b := (*[bytesQ5_1]byte)(dst)
 		d, m := quantizeAffineWeighted(&q, (*[32]float32)(src), w, meanSquare, 31)

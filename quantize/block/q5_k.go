@@ -17,8 +17,8 @@ func decodeQ5_K(dst []float32, src []byte) {
 		qh := (*[32]byte)(b[16:])
 		for i := range 4 {
 			qs := (*[32]byte)(b[48+32*i:])
-			d0, m0 := d*float32(scale[2*i]), dmin*float32(minimum[2*i])
-			d1, m1 := d*float32(scale[2*i+1]), dmin*float32(minimum[2*i+1])
+			d0, m0 := d*float32(scale[2*i]), float32(dmin*float32(minimum[2*i]))
+			d1, m1 := d*float32(scale[2*i+1]), float32(dmin*float32(minimum[2*i+1]))
 			x0, x1 := (*[32]float32)(x[64*i:]), (*[32]float32)(x[64*i+32:])
 			for j, q := range qs {
 				h := qh[j] >> (2 * i)
