@@ -64,7 +64,8 @@ var oracleArchs = []string{
 	"gemma3", "phi3-longrope", "smollm3", "starcoder2", "gpt2",
 }
 
-// onPurpose are keys that we write and the reference does not, or elsewhere (docs/RATIONALE.md says why): each is expected after another key.
+// onPurpose are keys that we write and the reference does not, or elsewhere (the notes in docs say why): each is expected after another key,
+// or nowhere if none is named.
 var onPurpose = map[string][]struct {
 	after string
 	key   expectedKV
@@ -73,14 +74,24 @@ var onPurpose = map[string][]struct {
 	"phi3-longrope": {
 		{"phi3.rope.freq_base", expectedKV{name: "phi3.rope.scaling.type", typ: "STRING", value: "longrope"}},
 		{"phi3.rope.scaling.type", expectedKV{name: "phi3.rope.scaling.attn_factor", typ: "FLOAT32", value: 1.1832159757614136}},
+		{"tokenizer.chat_template", expectedKV{name: "ggufkit.tokenizer.rstrip_token_ids", typ: "INT32", array: true, value: []any{641.0, 642.0, 643.0, 644.0, 645.0}}},
 	},
+	"qwen2":       {{"tokenizer.chat_template", normalizer}},
+	"qwen25-yarn": {{"tokenizer.chat_template", normalizer}},
+	"qwen3":       {{"tokenizer.chat_template", normalizer}},
+	"gemma":       {{"", expectedKV{name: "tokenizer.ggml.eot_token_id"}}},
 }
+
+var normalizer = expectedKV{name: "ggufkit.tokenizer.normalizer", typ: "STRING", value: "NFC"}
 
 // ours is what we write where the reference writes kv.
 func ours(name string, kv []expectedKV) []expectedKV {
 	for _, d := range onPurpose[name] {
 		named := func(name string) func(expectedKV) bool { return func(e expectedKV) bool { return e.name == name } }
 		kv = slices.DeleteFunc(kv, named(d.key.name))
+		if d.after == "" {
+			continue
+		}
 		kv = slices.Insert(kv, slices.IndexFunc(kv, named(d.after))+1, d.key)
 	}
 	return kv

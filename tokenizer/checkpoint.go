@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -39,6 +40,13 @@ func FromCheckpoint(dir string, rows int, pre string) (*Vocab, error) {
 	}
 	if err := b.templates(); err != nil {
 		return nil, err
+	}
+	slices.Sort(v.LStrip)
+	slices.Sort(v.RStrip)
+	ours := gguf.NewMeta()
+	v.writeExtras(ours)
+	for key := range ours.All() {
+		b.note("%s is written, since GGUF has no key for it; other programs ignore it", key)
 	}
 	return v, v.check()
 }
@@ -131,16 +139,14 @@ func (b *vocabBuilder) byteLevel(pre string) error {
 		return b.at(file, fmt.Errorf("model: words marked by continuing_subword_prefix %q or end_of_word_suffix %q are not supported", t.Model.Prefix, t.Model.Suffix))
 	}
 	if pre == "" {
-		note, err := t.normalization()
+		form, err := t.normalization()
 		if err == nil {
-			pre, err = t.recognize()
+			pre, err = t.recognize(b.f.config.str("model_type"))
 		}
 		if err != nil {
 			return b.at(file, fmt.Errorf("the pre-tokenizer is not recognized: %w\nhint: --pre NAME forces one of the known pre-tokenizers", err))
 		}
-		if note != "" {
-			b.note("%s: %s", file, note)
-		}
+		b.v.Normalizer = form
 		b.note("tokenizer.ggml.pre %s: recognized by the structure of %s", pre, file)
 	} else {
 		b.note("tokenizer.ggml.pre %s: as asked for", pre)
@@ -287,8 +293,41 @@ func (b *vocabBuilder) addTokens() error {
 			text = strings.ReplaceAll(text, metaspace, " ")
 		}
 		b.put(t.ID, text, typ, addedScore)
+		b.addStrips(t)
 	}
+	b.noteFlags(tokens)
 	return nil
+}
+
+// addStrips takes down whether a token swallows white space.
+func (b *vocabBuilder) addStrips(t addedToken) {
+	if t.LStrip {
+		b.v.LStrip = append(b.v.LStrip, t.ID)
+	}
+	if t.RStrip {
+		b.v.RStrip = append(b.v.RStrip, t.ID)
+	}
+}
+
+// noteFlags tells of flags of added tokens that are not kept.
+func (b *vocabBuilder) noteFlags(tokens []addedToken) {
+	count := func(set func(addedToken) bool) (n int) {
+		for _, t := range tokens {
+			if set(t) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := count(func(t addedToken) bool { return t.SingleWord }); n > 0 {
+		b.note("%d added tokens are flagged single_word: they are read within words too, since GGUF cannot say otherwise", n)
+	}
+	if b.f.tokenizer == nil || !slices.ContainsFunc(flatten(b.f.tokenizer.Normalizer), func(c component) bool { return c.Type == "Prepend" }) {
+		return // normalizing changes the text of no token
+	}
+	if n := count(func(t addedToken) bool { return t.Normalized }); n > 0 {
+		b.note("%d added tokens are flagged normalized: the model's tokenizer reads them behind a space only, and swallows it; GGUF cannot say so", n)
+	}
 }
 
 // Scores that readers expect where the score plays no part.

@@ -44,11 +44,13 @@ type tokenizerJSON struct {
 }
 
 type addedToken struct {
-	ID      int32  `json:"id"`
-	Content string `json:"content"`
-	Special bool   `json:"special"`
-	LStrip  bool   `json:"lstrip"`
-	RStrip  bool   `json:"rstrip"`
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	Special    bool   `json:"special"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+	SingleWord bool   `json:"single_word"`
+	Normalized bool   `json:"normalized"`
 	// bare tokens come from a file that gives text and id alone.
 	bare bool
 }

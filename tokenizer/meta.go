@@ -25,7 +25,6 @@ const (
 	keyAddPrefix = "tokenizer.ggml.add_space_prefix"
 	keyTemplate  = "tokenizer.chat_template"
 	keyTemplates = "tokenizer.chat_templates"
-	keyExtraEOG  = "ggufkit.tokenizer.eog_token_ids"
 )
 
 // idField is one special id of a vocabulary and the key that holds it.
@@ -110,7 +109,7 @@ func VocabOf(m *gguf.Meta) (*Vocab, error) {
 		}
 		*f.dst = &b
 	}
-	if err := v.readEOG(m); err != nil {
+	if err := v.readExtras(m); err != nil {
 		return nil, err
 	}
 	if err := v.readTemplates(m); err != nil {
@@ -191,22 +190,6 @@ func (v *Vocab) readScores(m *gguf.Meta) error {
 	return nil
 }
 
-func (v *Vocab) readEOG(m *gguf.Meta) error {
-	extra, err := optional(m.Ints(keyExtraEOG))
-	if err != nil {
-		return err
-	}
-	for _, id := range extra {
-		if id < 0 || id >= int64(len(v.Tokens)) {
-			v.Notes = append(v.Notes, fmt.Sprintf("%s holds %d, which is not among the %d tokens: ignored", keyExtraEOG, id, len(v.Tokens)))
-			continue
-		}
-		v.EOG = append(v.EOG, int32(id))
-	}
-	v.EOG = v.eogIDs()
-	return nil
-}
-
 func (v *Vocab) readTemplates(m *gguf.Meta) error {
 	for key := range m.All() {
 		name, ok := strings.CutPrefix(key, keyTemplate)
@@ -226,6 +209,7 @@ func (v *Vocab) readTemplates(m *gguf.Meta) error {
 }
 
 // WriteMeta appends the tokenizer keys in llama.cpp's order: the special ids and then the flags stand as the files of the checkpoint named them.
+// Our own keys come last.
 func (v *Vocab) WriteMeta(m *gguf.Meta) {
 	m.Set(keyModel, gguf.New(v.Model))
 	if v.Pre != "" {
@@ -242,7 +226,7 @@ func (v *Vocab) WriteMeta(m *gguf.Meta) {
 		m.Set(keyMerges, gguf.NewArray(v.Merges))
 	}
 	ids, flags := map[string]int32{}, map[string]*bool{
-		keyAddBOS: v.AddBOS, keyAddEOS: v.AddEOS, keyAddSEP: v.AddSEP, keyAddPrefix: v.AddSpacePrefix,
+		keyAddBOS: v.AddBOS, keyAddEOS: v.AddEOS, keyAddSEP: v.AddSEP,
 	}
 	order := slices.Clone(v.order)
 	for _, f := range v.idFields() {
@@ -254,29 +238,16 @@ func (v *Vocab) WriteMeta(m *gguf.Meta) {
 			m.Set(key, gguf.New(uint32(id)))
 		}
 	}
-	for _, key := range append(order, keyAddBOS, keyAddEOS, keyAddSEP, keyAddPrefix) {
+	for _, key := range append(order, keyAddBOS, keyAddEOS, keyAddSEP) {
 		if on := flags[key]; on != nil {
 			m.Set(key, gguf.New(*on))
 		}
 	}
 	v.writeTemplates(m)
-	known := v.withoutList().eogIDs()
-	var extra []int32
-	for _, id := range v.EOG {
-		if !slices.Contains(known, id) {
-			extra = append(extra, id)
-		}
+	if v.AddSpacePrefix != nil {
+		m.Set(keyAddPrefix, gguf.New(*v.AddSpacePrefix))
 	}
-	if len(extra) > 0 {
-		m.Set(keyExtraEOG, gguf.NewArray(extra))
-	}
-}
-
-// withoutList is the vocabulary as programs see it that do not know our key for more end-of-generation ids.
-func (v *Vocab) withoutList() *Vocab {
-	w := *v
-	w.EOG = nil
-	return &w
+	v.writeExtras(m)
 }
 
 func (v *Vocab) writeTemplates(m *gguf.Meta) {

@@ -151,15 +151,12 @@ func (b *vocabBuilder) sentencePiece(pre string) error {
 	}
 	prefix := true
 	if t := b.f.tokenizer; t != nil {
-		p, note, err := t.spacePrefix()
-		if err != nil {
+		var err error
+		if prefix, b.v.PrependScheme, err = t.spacePrefix(); err != nil {
 			return b.at("tokenizer.json", err)
 		}
-		if note != "" {
-			b.note("tokenizer.json: %s", note)
-		}
-		prefix = p
 	} else {
+		// SentencePiece itself knows no special tokens: what transformers does around them when it has this file alone depends on its version.
 		prefix = b.f.pieces.dummyPrefix
 	}
 	if !prefix {

@@ -39,6 +39,8 @@ var preTokenizers = []preTokenizer{
 	{names: []string{"trillion", "granite-docling"}, stages: []stage{gpt2Word}},
 	{names: []string{"smollm", "command-r"}, stages: []stage{singleNumbers, gpt2Word}},
 	{names: []string{"starcoder", "refact", "codeshell", "exaone", "minerva-7b"}, stages: []stage{singleNumbers, gpt2Word}, cleanSpaces: true},
+	{names: []string{"tekken"}, stages: []stage{tekkenWord}, ignoreMerges: true, addBOS: true},
+	{names: []string{"gpt-4o", "llama4", "kanana2", "minimax-m2"}, stages: []stage{gpt4oWord}},
 }
 
 // preByName finds a pre-tokenizer; no name at all means "default".
@@ -216,7 +218,19 @@ func modernWord(s string, digits int) int {
 	switch class {
 	case letter:
 		return run(s, n, letter)
-	case number:
+	case other, space:
+		if next, k := at(s, n); k > 0 && next == letter {
+			return run(s, n+k, letter)
+		}
+	}
+	return noWord(s, digits, "\r\n")
+}
+
+// noWord: \p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[tail]*|\s*[\r\n]+|\s+(?!\S)|\s+ where none of the earlier alternatives matches at s, which does not
+// start with a letter.
+func noWord(s string, digits int, tail string) int {
+	class, n := at(s, 0)
+	if class == number {
 		for range digits - 1 {
 			next, k := at(s, n)
 			if k == 0 || next != number {
@@ -225,17 +239,16 @@ func modernWord(s string, digits int) int {
 			n += k
 		}
 		return n
-	case other, space:
-		if next, k := at(s, n); k > 0 && next == letter {
-			return run(s, n+k, letter)
+	}
+	i := 0
+	if s[0] == ' ' {
+		i = 1
+	}
+	if end := run(s, i, other); end > i {
+		for end < len(s) && strings.IndexByte(tail, s[end]) >= 0 {
+			end++
 		}
-		i := 0
-		if s[0] == ' ' {
-			i = 1
-		}
-		if next, k := at(s, i); k > 0 && next == other {
-			return run(s, run(s, i, other), newline)
-		}
+		return end
 	}
 	if _, _, lineEnd := whitespace(s); lineEnd > 0 {
 		return lineEnd

@@ -17,6 +17,8 @@ var patterns = map[string]struct {
 	"gpt2":    {gpt2Word, `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`},
 	"llama3":  {llama3Word, `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	"qwen2":   {qwen2Word, `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	"tekken":  {tekkenWord, `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	"gpt-4o":  {gpt4oWord, `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
 	"digit":   {singleNumbers, `\p{N}|[^\p{N}]+`},
 	"digits":  {numberRuns, `\p{N}+|[^\p{N}]+`},
 	"three":   {threeDigits, `[0-9][0-9][0-9]|(?:(?![0-9][0-9][0-9])[\s\S])+`},
@@ -26,7 +28,7 @@ var patterns = map[string]struct {
 
 // The hand-written stages cut random text as a regular expression engine does.
 func TestStages(t *testing.T) {
-	alphabet := []rune("aZé中ſſssStTrReEvVmMlLdD''''  \t\n\r\u00a0\u2003\u0085019٣½Ⅷ.,!-$+<>^~|`_#👧\u0301\u200d\ufffd")
+	alphabet := []rune("aZé中ſſssStTrReEvVmMlLdD''''  \t\n\r\u00a0\u2003\u0085019٣½Ⅷ.,!-$+<>^~|`_#/👧ÉÉéʰʰǅ\u0301\u200d\ufffd")
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, p := range patterns {
 		re, err := regexp2.Compile(p.pattern, regexp2.None)

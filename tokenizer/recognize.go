@@ -10,28 +10,35 @@ import (
 
 // Split patterns by the name of the stage that does the same. Several spellings of one pattern may be listed.
 var knownPatterns = map[string]string{
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                       "gpt2",
-	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                          "gpt2",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                              "llama3",
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                     "llama3",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                   "qwen2",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                "qwen2",
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "llama3",
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:      "qwen2",
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                                                                                                                                                         "gpt2",
+	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                                                                                                                                                            "gpt2",
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                "llama3",
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                       "llama3",
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                     "qwen2",
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                  "qwen2",
+	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                   "llama3",
+	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                        "qwen2",
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                "tekken",
+	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "gpt-4o",
 	`\p{N}`: "digits",
 }
 
-// knownPre maps the canonical form of a byte-level BPE tokenizer, with ignore_merges, to tokenizer.ggml.pre.
+// knownPre maps the canonical form of a byte-level BPE tokenizer, with ignore_merges, to tokenizer.ggml.pre. Several names may split alike: the
+// one of the model's own family (model_type of config.json) comes first.
 var knownPre = []struct {
 	stages       string
 	ignoreMerges bool
+	modelType    string // "" for any
 	pre          string
 }{
-	{"gpt2", false, "gpt-2"},
-	{"llama3", true, "llama-bpe"},
-	{"llama3", false, "dbrx"},
-	{"qwen2", false, "qwen2"},
-	{"digits gpt2", false, "smollm"},
+	{"gpt2", false, "", "gpt-2"},
+	{"llama3", true, "", "llama-bpe"},
+	{"llama3", false, "", "dbrx"},
+	{"qwen2", false, "", "qwen2"},
+	{"digits gpt2", false, "starcoder2", "starcoder"},
+	{"digits gpt2", false, "", "smollm"},
+	{"tekken", true, "", "tekken"},
+	{"gpt-4o", false, "", "gpt-4o"},
 }
 
 // flatten lists the parts of nested sequences.
@@ -51,8 +58,9 @@ func flatten(c *component) []component {
 	return all
 }
 
-// recognize names the pre-tokenizer of a byte-level BPE tokenizer by the structure of tokenizer.json; the vocabulary plays no part.
-func (t *tokenizerJSON) recognize() (string, error) {
+// recognize names the pre-tokenizer of a byte-level BPE tokenizer by the structure of tokenizer.json; the vocabulary plays no part. modelType
+// chooses among names for the same.
+func (t *tokenizerJSON) recognize(modelType string) (string, error) {
 	var stages []string
 	parts := flatten(t.PreTokenizer)
 	if len(parts) == 0 || parts[len(parts)-1].Type != "ByteLevel" {
@@ -69,7 +77,7 @@ func (t *tokenizerJSON) recognize() (string, error) {
 	}
 	form := strings.Join(stages, " ")
 	for _, k := range knownPre {
-		if k.stages == form && k.ignoreMerges == t.Model.IgnoreMerges {
+		if k.stages == form && k.ignoreMerges == t.Model.IgnoreMerges && (k.modelType == "" || k.modelType == modelType) {
 			return k.pre, nil
 		}
 	}
@@ -120,21 +128,21 @@ func (c *component) pattern(kind string) (string, error) {
 	return "", fmt.Errorf("%s: its pattern is not a %s", c.Type, kind)
 }
 
-// normalization checks that GGUF can say what the normalizer does. It returns what it cannot say but what changes
-// hardly any text.
-func (t *tokenizerJSON) normalization() (note string, err error) {
+// normalization is what the normalizer of a byte-level BPE tokenizer does, as Extras.Normalizer has it.
+func (t *tokenizerJSON) normalization() (string, error) {
+	form := ""
 	for _, n := range flatten(t.Normalizer) {
-		if n.Type != "NFC" {
+		if n.Type != nfc {
 			return "", fmt.Errorf("normalizer: %s is not known for byte-level BPE", n.Type)
 		}
-		note = "the model's tokenizer brings text into Unicode form NFC first; GGUF has no key for that, so decomposed characters are encoded as they are"
+		form = nfc
 	}
-	return note, nil
+	return form, nil
 }
 
-// spacePrefix recognizes the two ways in which SentencePiece's treatment of spaces is written in tokenizer.json. It reports
-// whether a space is put before the text.
-func (t *tokenizerJSON) spacePrefix() (prefix bool, note string, err error) {
+// spacePrefix recognizes the ways in which SentencePiece's treatment of spaces is written in tokenizer.json. It reports whether a space is
+// put before text, and where, as Extras.PrependScheme has it.
+func (t *tokenizerJSON) spacePrefix() (prefix bool, scheme string, err error) {
 	norm, pre := flatten(t.Normalizer), flatten(t.PreTokenizer)
 	kinds := func(parts []component) string {
 		var names []string
@@ -145,13 +153,19 @@ func (t *tokenizerJSON) spacePrefix() (prefix bool, note string, err error) {
 	}
 	form := kinds(norm) + "/" + kinds(pre)
 	switch form {
-	case "Prepend Replace/", "Replace/":
+	case "Prepend Replace/", "Replace/", "Replace/Split":
 		replace := norm[len(norm)-1]
 		if p, err := replace.pattern("String"); err != nil || p != " " || replace.Content != metaspace {
 			return false, "", fmt.Errorf("normalizer: Replace does not turn spaces into %q", metaspace)
 		}
 		if len(norm) == 2 && norm[0].Prepend != metaspace {
 			return false, "", fmt.Errorf("normalizer: Prepend of %q is not known", norm[0].Prepend)
+		}
+		if len(pre) == 1 {
+			// Gemma's splits at spaces, of which the normalizer has left none.
+			if p, err := pre[0].pattern("String"); err != nil || p != " " {
+				return false, "", fmt.Errorf("pre_tokenizer: a Split is not known for SentencePiece BPE, but at spaces")
+			}
 		}
 		return len(norm) == 2, "", nil
 	case "/Metaspace":
@@ -160,12 +174,12 @@ func (t *tokenizerJSON) spacePrefix() (prefix bool, note string, err error) {
 			return false, "", fmt.Errorf("pre_tokenizer: Metaspace that splits at spaces, or has another sign than %q, is not known for BPE", metaspace)
 		}
 		switch {
-		case m.Scheme == "always", m.Scheme == "" && (m.AddPrefix == nil || *m.AddPrefix):
-			return true, "", nil
+		case m.Scheme == prependAlways, m.Scheme == prependFirst:
+			return true, m.Scheme, nil
+		case m.Scheme == "" && (m.AddPrefix == nil || *m.AddPrefix):
+			return true, prependAlways, nil
 		case m.Scheme == "never", m.Scheme == "":
 			return false, "", nil
-		case m.Scheme == "first":
-			return true, "the model's tokenizer puts a space before the start of a text only, GGUF readers also after every special token", nil
 		}
 		return false, "", fmt.Errorf("pre_tokenizer: Metaspace with prepend_scheme %q is not known", m.Scheme)
 	}

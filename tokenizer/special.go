@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // Texts of tokens that end a turn or a text whatever their type says; GGUF files name at most three of them by id.
@@ -52,16 +54,17 @@ func (v *Vocab) eogIDs() []int32 {
 
 // specials finds special tokens in text.
 type specials struct {
-	texts []string
 	types []TokenType
 	next  map[uint64]int32 // trie: node<<8 | byte -> node; 0 is the root
 	ends  map[int32]int32  // node -> the lowest id that ends there
+	// Tokens that swallow the white space on one side.
+	lstrip, rstrip map[int32]bool
 }
 
-func newSpecials(texts []string, types []TokenType) *specials {
-	s := &specials{texts: texts, types: types, next: map[uint64]int32{}, ends: map[int32]int32{}}
+func newSpecials(v *Vocab, types []TokenType) *specials {
+	s := &specials{types: types, next: map[uint64]int32{}, ends: map[int32]int32{}, lstrip: setOf(v.LStrip), rstrip: setOf(v.RStrip)}
 	nodes := int32(1)
-	for i, text := range texts {
+	for i, text := range v.Tokens {
 		if text == "" || types[i] != Control && types[i] != UserDefined && types[i] != Unknown {
 			continue
 		}
@@ -83,6 +86,14 @@ func newSpecials(texts []string, types []TokenType) *specials {
 	return s
 }
 
+func setOf(ids []int32) map[int32]bool {
+	set := make(map[int32]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return set
+}
+
 // fragment is a special token, or text between special tokens (id -1).
 type fragment struct {
 	text string
@@ -92,7 +103,7 @@ type fragment struct {
 type match struct{ start, end, id int32 }
 
 // split cuts text at its special tokens. Without control only user-defined tokens count, which are atomic always.
-// Longer tokens are taken first wherever they stand, equally long ones from the left.
+// Longer tokens are taken first wherever they stand, equally long ones from the left. White space that a token swallows is in no fragment.
 func (s *specials) split(text string, control bool) []fragment {
 	if text == "" {
 		return nil
@@ -121,15 +132,25 @@ func (s *specials) split(text string, control bool) []fragment {
 	}
 	slices.SortFunc(kept, func(a, b match) int { return int(a.start - b.start) })
 	var out []fragment
-	pos := int32(0)
-	for _, m := range kept {
-		if m.start > pos {
-			out = append(out, fragment{text[pos:m.start], -1})
+	pos := 0
+	for i, m := range kept {
+		before, behind := text[pos:m.start], text[m.end:]
+		if i+1 < len(kept) {
+			behind = text[m.end:kept[i+1].start]
+		}
+		pos = int(m.end)
+		if s.lstrip[m.id] {
+			before = strings.TrimRightFunc(before, unicode.IsSpace)
+		}
+		if s.rstrip[m.id] {
+			pos += len(behind) - len(strings.TrimLeftFunc(behind, unicode.IsSpace))
+		}
+		if before != "" {
+			out = append(out, fragment{before, -1})
 		}
 		out = append(out, fragment{text[m.start:m.end], m.id})
-		pos = m.end
 	}
-	if int(pos) < len(text) {
+	if pos < len(text) {
 		out = append(out, fragment{text[pos:], -1})
 	}
 	return out

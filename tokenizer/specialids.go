@@ -139,9 +139,6 @@ func (b *vocabBuilder) endOfGeneration() {
 				v.EOG = append(v.EOG, id)
 			}
 			b.note("token %d %q ends a generation too, says %s: written as %s", id, v.Tokens[id], s.file, key)
-			if key == keyExtraEOG {
-				b.note("other programs ignore %s", key)
-			}
 		}
 	}
 	v.EOG = v.eogIDs()

@@ -33,6 +33,7 @@ type Vocab struct {
 	EOG []int32
 	// AddBOS and so on are nil where the file does not say.
 	AddBOS, AddEOS, AddSEP, AddSpacePrefix *bool
+	Extras
 	// Templates maps names to chat templates; "" is the default one.
 	Templates map[string]string
 	// Notes tell the user which file supplied what, and what was odd.
@@ -73,7 +74,7 @@ func New(v *Vocab) (*Tokenizer, error) {
 	for _, id := range v.eogIDs() {
 		t.eog[id] = true
 	}
-	t.special = newSpecials(v.Tokens, t.types)
+	t.special = newSpecials(v, t.types)
 	ids := v.index()
 	switch v.Model {
 	case "gpt2":
@@ -123,12 +124,7 @@ func (v *Vocab) check() error {
 			return fmt.Errorf("%s: id %d is not among the %d tokens", f.key, *f.id, n)
 		}
 	}
-	for _, id := range v.EOG {
-		if id < 0 || int(id) >= n {
-			return fmt.Errorf("end-of-generation id %d is not among the %d tokens", id, n)
-		}
-	}
-	return nil
+	return v.checkExtras()
 }
 
 // index maps the text of tokens to ids. When several tokens share a text, one that stands for text wins over one that does not,
@@ -215,21 +211,18 @@ func (t *Tokenizer) EncodeChat(prompt string) ([]int32, error) {
 // appendText encodes text fragment by fragment: special tokens stand for themselves, what is between them goes to the encoder.
 func (t *Tokenizer) appendText(out []int32, text string, parseSpecial bool) ([]int32, error) {
 	var err error
-	afterSpecial := true // the start of the text counts as such
-	for _, f := range t.special.split(text, parseSpecial) {
+	for i, f := range t.special.split(text, parseSpecial) {
 		if f.id >= 0 {
 			out = append(out, f.id)
-			afterSpecial = true
 			continue
 		}
-		s := f.text
-		if t.prefix && afterSpecial {
-			s = " " + s
+		s := t.Vocab.normalized(f.text)
+		if t.prefix {
+			s = t.Vocab.prefixed(s, i == 0)
 		}
 		if out, err = t.enc.encode(out, s); err != nil {
 			return nil, err
 		}
-		afterSpecial = false
 	}
 	return out, nil
 }
