@@ -109,7 +109,7 @@ func scalar(n *yaml.Node) string {
 	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		return ""
 	}
-	return n.Value
+	return strings.TrimSpace(n.Value)
 }
 
 // text is the first of the settings that is there.
