@@ -1,6 +1,11 @@
 package infer
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // Sampler chooses tokens; package sample has one.
 type Sampler interface {
@@ -29,9 +34,21 @@ const (
 // computed; the token that ends the text is not emitted. The sampler is told about the prompt here, and must have been told before
 // about what the session already holds. Generation ends with StopLength when the context is full.
 func Generate(ctx context.Context, s *Session, prompt []int32, sampler Sampler, o GenerateOptions, emit func(id int32) error) (StopReason, error) {
-	logits, err := s.Append(prompt)
-	if err != nil {
-		return "", err
+	if s.Len()+len(prompt) > s.model.Context {
+		return "", fmt.Errorf("%d tokens held and a prompt of %d: %w at %d", s.Len(), len(prompt), ErrContextFull, s.model.Context)
+	}
+	var logits []float32
+	var err error
+	for piece := range slices.Chunk(prompt, s.model.batch) { // so that a long prompt can be cancelled
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if logits, err = s.Append(piece); err != nil {
+			return "", err
+		}
+	}
+	if logits == nil {
+		return "", errors.New("no tokens to run")
 	}
 	for _, id := range prompt {
 		sampler.Accept(id)

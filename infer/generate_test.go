@@ -1,0 +1,160 @@
+package infer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ggufkit/ggufkit/infer/sample"
+)
+
+// generate returns the tokens that follow a prompt, and why they end.
+func generate(t testing.TB, s *Session, prompt []int32, so sample.Options, o GenerateOptions) ([]int32, StopReason) {
+	t.Helper()
+	sampler, err := sample.New(so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.EOG == nil {
+		o.EOG = func(int32) bool { return false }
+	}
+	var out []int32
+	reason, err := Generate(t.Context(), s, prompt, sampler, o, func(id int32) error {
+		out = append(out, id)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, reason
+}
+
+var (
+	greedy = sample.Options{TopP: 1, RepeatPenalty: 1}
+	random = sample.Options{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1, RepeatLastN: 64, Seed: 7}
+)
+
+// The same request gives the same tokens whatever the threads and the batch, beside other requests, and after a cached prefix.
+func TestSameRequestSameTokens(t *testing.T) {
+	m := llamaTiny()
+	prompt := m.ids(50)
+	for _, so := range []sample.Options{greedy, random} {
+		want, reason := generate(t, newSession(t, m.load(t, Options{Precision: Exact, Threads: 1})), prompt, so, GenerateOptions{MaxTokens: 40})
+		if reason != StopLength || len(want) != 40 {
+			t.Fatalf("%d tokens, %s", len(want), reason)
+		}
+		for _, threads := range []int{1, 2} {
+			for _, batch := range []int{1, 7, 512} {
+				model := m.load(t, Options{Precision: Exact, Threads: threads, Batch: batch})
+				for range 2 {
+					s := newSession(t, model)
+					if got, _ := generate(t, s, prompt, so, GenerateOptions{MaxTokens: 40}); !slices.Equal(got, want) {
+						t.Fatalf("threads %d, batch %d: %v, want %v", threads, batch, got, want)
+					}
+				}
+			}
+		}
+		model := m.load(t, Options{Precision: Exact})
+		prefix := newSession(t, model)
+		all(t, prefix, prompt[:30], 30)
+		cached := prefix.Fork()
+		all(t, prefix, m.ids(20), 20) // goes another way
+		sampler, err := sample.New(so)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range prompt[:30] {
+			sampler.Accept(id)
+		}
+		var got []int32
+		_, err = Generate(t.Context(), cached, prompt[30:], sampler, GenerateOptions{MaxTokens: 40, EOG: func(int32) bool { return false }}, func(id int32) error {
+			got = append(got, id)
+			return nil
+		})
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("after a cached prefix: %v (%v), want %v", got, err, want)
+		}
+	}
+}
+
+// Models of one file in different goroutines do not disturb each other.
+func TestModelsSideBySide(t *testing.T) {
+	m := llamaTiny()
+	want, _ := generate(t, newSession(t, m.load(t, Options{})), m.ids(20), random, GenerateOptions{MaxTokens: 20})
+	var models []*Model
+	for range 3 {
+		models = append(models, m.load(t, Options{Threads: 2}))
+	}
+	var wg sync.WaitGroup
+	for _, model := range models {
+		wg.Go(func() {
+			if got, _ := generate(t, newSession(t, model), m.ids(20), random, GenerateOptions{MaxTokens: 20}); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestGenerateStops(t *testing.T) {
+	m := llamaTiny()
+	model := m.load(t, Options{Precision: Exact, Context: 30})
+	prompt := m.ids(10)
+	free, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1})
+	// The last token is chosen after position 29 and has no place of its own.
+	if reason != StopLength || len(free) != 21 {
+		t.Errorf("%d tokens in a context of 30 after 10, %s", len(free), reason)
+	}
+	for _, n := range []int{0, 1, 5} {
+		got, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: n})
+		if reason != StopLength || !slices.Equal(got, free[:n]) {
+			t.Errorf("%d tokens: %v, %s", n, got, reason)
+		}
+	}
+	end := free[7]
+	at := slices.Index(free, end)
+	got, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1, EOG: func(id int32) bool { return id == end }})
+	if reason != StopEnd || !slices.Equal(got, free[:at]) {
+		t.Errorf("until token %d: %v, %s, want %v", end, got, reason, free[:at])
+	}
+}
+
+type fixed struct{ err error }
+
+func (fixed) Accept(int32)                    {}
+func (f fixed) Next([]float32) (int32, error) { return 3, f.err }
+
+func TestGenerateErrors(t *testing.T) {
+	m := llamaTiny()
+	model := m.load(t, Options{Context: 30, Batch: 4})
+	never := GenerateOptions{MaxTokens: 5, EOG: func(int32) bool { return false }}
+	stop := errors.New("stop")
+	none := func(int32) error { return nil }
+	if _, err := Generate(t.Context(), newSession(t, model), m.ids(3), fixed{stop}, never, none); !errors.Is(err, stop) {
+		t.Errorf("sampler's error: %v", err)
+	}
+	if _, err := Generate(t.Context(), newSession(t, model), m.ids(3), fixed{}, never, func(int32) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("receiver's error: %v", err)
+	}
+	if _, err := Generate(t.Context(), newSession(t, model), m.ids(31), fixed{}, never, none); !errors.Is(err, ErrContextFull) {
+		t.Errorf("long prompt: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	count := 0
+	_, err := Generate(ctx, newSession(t, model), m.ids(3), fixed{}, never, func(int32) error {
+		if count++; count == 2 {
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || count != 2 {
+		t.Errorf("cancelled: %v after %d tokens", err, count)
+	}
+	// A long prompt is left between its pieces.
+	s := newSession(t, model)
+	if _, err := Generate(ctx, s, m.ids(20), fixed{}, never, none); !errors.Is(err, context.Canceled) || s.Len() > 4 {
+		t.Errorf("cancelled before the prompt: %v, %d positions", err, s.Len())
+	}
+}
