@@ -20,8 +20,8 @@ type Codec struct {
 	Type gguf.Type
 	// Encode quantizes src into dst. The values must be finite.
 	Encode func(dst []byte, src []float32)
-	// EncodeWeighted quantizes one whole row with one importance weight per element of the row (len(w) = len(src));
-	// nil where weights change nothing. Some formats weigh by the mean square of the row, so a row must not be
+	// EncodeWeighted quantizes one whole row with one importance weight per element of the row (len(w) = len(src)), finite and not
+	// negative; nil where weights change nothing. Some formats weigh by the mean square of the row, so a row must not be
 	// handed over in pieces.
 	EncodeWeighted func(dst []byte, src, w []float32)
 	// Decode widens src into dst. Any bytes decode to something.

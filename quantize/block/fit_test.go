@@ -167,7 +167,7 @@ func TestFitTakesNoWrongShortcut(t *testing.T) {
 		searchQ2_K, searchWeightedQ2_K, formatQ4_K.plain, formatQ4_K.weighted, formatQ5_K.plain, formatQ5_K.weighted,
 	}
 	r := rand.New(rand.NewPCG(1, 9))
-	for trial := range 60000 {
+	for trial := range 20000 {
 		n := 16 + 16*(trial%2)
 		x, w := make([]float32, n), make([]float32, n)
 		oddGroup(r, x, w)
