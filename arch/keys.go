@@ -18,8 +18,10 @@ var (
 	fileType        = Key{Name: "general.file_type", Type: gguf.Uint32, Default: "file_type()"}
 	vocabSize       = Key{Name: "vocab_size", Type: gguf.Uint32, Default: "embedding_rows()"}
 	ropeDimension   = Key{Name: "rope.dimension_count", Type: gguf.Uint32, Config: []string{"head_dim"}, Default: "head_dim()"}
-	// slidingWindow is left out where no block would notice it.
+	// slidingWindow is left out where no block would notice it. usedWindow is that of classes whose windows are off unless
+	// use_sliding_window turns them on.
 	slidingWindow = Key{Name: "attention.sliding_window", Type: gguf.Uint32, Default: "window()"}
+	usedWindow    = Key{Name: "attention.sliding_window", Type: gguf.Uint32, Default: "used_window()"}
 	// windowPattern is left out where it is what the family's wiring says.
 	windowPattern = Key{Name: "attention.sliding_window_pattern", Default: "window_pattern()"}
 )

@@ -8,7 +8,7 @@ var qwen2 = Spec{
 	Require: []Require{siluOnly, wholeHeads},
 	Keys: []Key{
 		blockCount, contextLength, embeddingLength, ffnLength, headCount, headCountKV, ropeScaling, ropeBase, rmsEpsilon, keyLength, valueLength,
-		fileType, slidingWindow, windowPattern,
+		fileType, usedWindow, windowPattern,
 	},
 	Tensors: []Tensor{
 		{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},

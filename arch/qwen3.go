@@ -12,7 +12,7 @@ var qwen3 = Spec{
 		blockCount, contextLength, embeddingLength, ffnLength, headCount, headCountKV, ropeScaling, ropeBase, rmsEpsilon,
 		{Name: "attention.key_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Default: "128"},
 		{Name: "attention.value_length", Type: gguf.Uint32, Config: []string{"head_dim"}, Default: "128"},
-		fileType, slidingWindow, windowPattern,
+		fileType, usedWindow, windowPattern,
 	},
 	Tensors: []Tensor{
 		{Name: "token_embd.weight", HF: []string{"model.embed_tokens.weight"}, Shape: []string{"n_embd", "n_vocab"}},

@@ -9,7 +9,7 @@ var smollm3 = Spec{
 	Require: []Require{siluOnly, wholeHeads},
 	Keys: []Key{
 		blockCount, contextLength, embeddingLength, ffnLength, headCount, headCountKV, ropeScaling, ropeBase, rmsEpsilon, keyLength, valueLength,
-		fileType, vocabSize, ropeDimension, slidingWindow, windowPattern,
+		fileType, vocabSize, ropeDimension, usedWindow, windowPattern,
 		{Name: "attention.rope_pattern", Default: "rope_pattern()"},
 	},
 	Tensors: llamaTensors,

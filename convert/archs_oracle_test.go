@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -142,11 +143,15 @@ func TestOracleQuantized(t *testing.T) {
 		dir := oracleDir(t, name)
 		var quant map[string]struct {
 			Tensors map[string][2]string `json:"tensors"`
+			Error   string               `json:"error"`
 		}
 		readJSON(t, filepath.Join(dir, "llamacpp", "quant.json"), &quant)
 		for _, typ := range types {
 			t.Run(name+"/"+typ, func(t *testing.T) {
 				want := quant[typ].Tensors
+				if strings.Contains(quant[typ].Error, "requires an imatrix") {
+					return // the reference makes Q2_K_S with an importance matrix only; conversion has none
+				}
 				if len(want) == 0 {
 					t.Fatal("the reference data has no tensors")
 				}

@@ -182,23 +182,25 @@ func TestWindows(t *testing.T) {
 		edits []edit
 		want  map[string]any
 	}{
-		"mistral":              {"MistralForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"llama.attention.sliding_window": 16, "llama.attention.sliding_window_pattern": nil}},
-		"mistral, none":        {"MistralForCausalLM", []edit{set("sliding_window", nil)}, map[string]any{"llama.attention.sliding_window": nil}},
-		"mistral, wide":        {"MistralForCausalLM", []edit{set("sliding_window", 512)}, map[string]any{"llama.attention.sliding_window": nil}},
-		"llama ignores it":     {"LlamaForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"llama.attention.sliding_window": nil}},
-		"qwen2, not used":      {"Qwen2ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", false)}, map[string]any{"qwen2.attention.sliding_window": nil}},
-		"qwen3, upper blocks":  {"Qwen3ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", true), set("max_window_layers", 0)}, map[string]any{"qwen3.attention.sliding_window": 16}},
-		"qwen3, above all":     {"Qwen3ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", true), set("max_window_layers", 28)}, map[string]any{"qwen3.attention.sliding_window": nil}},
-		"starcoder2":           {"Starcoder2ForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"starcoder2.attention.sliding_window": 16}},
-		"phi3":                 {"Phi3ForCausalLM", []edit{set("sliding_window", 2047)}, map[string]any{"phi3.attention.sliding_window": 2047}},
-		"phi3, none":           {"Phi3ForCausalLM", []edit{set("sliding_window", nil)}, map[string]any{"phi3.attention.sliding_window": 0}},
-		"gemma2":               {"Gemma2ForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"gemma2.attention.sliding_window": 16, "gemma2.attention.sliding_window_pattern": nil}},
-		"gemma2, layer types":  {"Gemma2ForCausalLM", []edit{set("sliding_window", 16), set("layer_types", []string{"sliding_attention"})}, map[string]any{"gemma2.attention.sliding_window_pattern": nil}},
-		"gemma2, other blocks": {"Gemma2ForCausalLM", []edit{set("layer_types", []string{"full_attention"})}, map[string]any{"gemma2.attention.sliding_window": 4096, "gemma2.attention.sliding_window_pattern": []bool{false}}},
-		"gemma3, other blocks": {"Gemma3ForCausalLM", []edit{set("sliding_window", 16), set("sliding_window_pattern", 1)}, map[string]any{"gemma3.attention.sliding_window_pattern": []bool{false}}},
-		"smollm3":              {"SmolLM3ForCausalLM", []edit{set("no_rope_layers", []int{1})}, map[string]any{"smollm3.attention.rope_pattern": nil}},
-		"smollm3, other":       {"SmolLM3ForCausalLM", []edit{set("no_rope_layers", []int{0})}, map[string]any{"smollm3.attention.rope_pattern": []uint32{0}}},
-		"smollm3, interval":    {"SmolLM3ForCausalLM", []edit{set("no_rope_layer_interval", 1)}, map[string]any{"smollm3.attention.rope_pattern": []uint32{0}}},
+		"mistral":               {"MistralForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"llama.attention.sliding_window": 16, "llama.attention.sliding_window_pattern": nil}},
+		"mistral, none":         {"MistralForCausalLM", []edit{set("sliding_window", nil)}, map[string]any{"llama.attention.sliding_window": nil}},
+		"mistral, wide":         {"MistralForCausalLM", []edit{set("sliding_window", 512)}, map[string]any{"llama.attention.sliding_window": nil}},
+		"llama ignores it":      {"LlamaForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"llama.attention.sliding_window": nil}},
+		"qwen2, not turned on":  {"Qwen2ForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"qwen2.attention.sliding_window": nil}},
+		"mistral has no switch": {"MistralForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", false)}, map[string]any{"llama.attention.sliding_window": 16}},
+		"qwen2, not used":       {"Qwen2ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", false)}, map[string]any{"qwen2.attention.sliding_window": nil}},
+		"qwen3, upper blocks":   {"Qwen3ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", true), set("max_window_layers", 0)}, map[string]any{"qwen3.attention.sliding_window": 16}},
+		"qwen3, above all":      {"Qwen3ForCausalLM", []edit{set("sliding_window", 16), set("use_sliding_window", true), set("max_window_layers", 28)}, map[string]any{"qwen3.attention.sliding_window": nil}},
+		"starcoder2":            {"Starcoder2ForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"starcoder2.attention.sliding_window": 16}},
+		"phi3":                  {"Phi3ForCausalLM", []edit{set("sliding_window", 2047)}, map[string]any{"phi3.attention.sliding_window": 2047}},
+		"phi3, none":            {"Phi3ForCausalLM", []edit{set("sliding_window", nil)}, map[string]any{"phi3.attention.sliding_window": 0}},
+		"gemma2":                {"Gemma2ForCausalLM", []edit{set("sliding_window", 16)}, map[string]any{"gemma2.attention.sliding_window": 16, "gemma2.attention.sliding_window_pattern": nil}},
+		"gemma2, layer types":   {"Gemma2ForCausalLM", []edit{set("sliding_window", 16), set("layer_types", []string{"sliding_attention"})}, map[string]any{"gemma2.attention.sliding_window_pattern": nil}},
+		"gemma2, other blocks":  {"Gemma2ForCausalLM", []edit{set("layer_types", []string{"full_attention"})}, map[string]any{"gemma2.attention.sliding_window": 4096, "gemma2.attention.sliding_window_pattern": []bool{false}}},
+		"gemma3, other blocks":  {"Gemma3ForCausalLM", []edit{set("sliding_window", 16), set("sliding_window_pattern", 1)}, map[string]any{"gemma3.attention.sliding_window_pattern": []bool{false}}},
+		"smollm3":               {"SmolLM3ForCausalLM", []edit{set("no_rope_layers", []int{1})}, map[string]any{"smollm3.attention.rope_pattern": nil}},
+		"smollm3, other":        {"SmolLM3ForCausalLM", []edit{set("no_rope_layers", []int{0})}, map[string]any{"smollm3.attention.rope_pattern": []uint32{0}}},
+		"smollm3, interval":     {"SmolLM3ForCausalLM", []edit{set("no_rope_layer_interval", 1)}, map[string]any{"smollm3.attention.rope_pattern": []uint32{0}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, edited(t, append([]edit{asArch(specOf(t, c.class))}, c.edits...)...), Options{})
@@ -211,7 +213,7 @@ func TestWindows(t *testing.T) {
 		"layer_types is 3, expected a list":       {set("layer_types", 3)},
 		"says that there are windows, but not in": {set("use_sliding_window", true)},
 	} {
-		edits = append([]edit{asArch(specOf(t, "Qwen2ForCausalLM")), set("sliding_window", 16)}, edits...)
+		edits = append([]edit{asArch(specOf(t, "Qwen2ForCausalLM")), set("sliding_window", 16), set("use_sliding_window", true)}, edits...)
 		_, err := NewPlan(open(t, edited(t, edits...)), Options{})
 		wantError(t, err, want)
 	}

@@ -122,6 +122,11 @@ func (p *planner) compute(m *gguf.Meta, k arch.Key) error {
 		return p.writeRotaryDim(m, k)
 	case "window()":
 		return p.writeWindow(m, k)
+	case "used_window()":
+		if use, _, err := p.cfg.bool("use_sliding_window"); err != nil || !use {
+			return err
+		}
+		return p.writeWindow(m, k)
 	case "window_pattern()":
 		return p.writeWindowPattern(m, k)
 	case "rope_pattern()":

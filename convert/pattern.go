@@ -19,18 +19,9 @@ func (p *planner) blockCount(m *gguf.Meta) (int, error) {
 	return int(n), err
 }
 
-// window is the sliding window of the checkpoint, 0 if it uses none.
-func (c *config) window() (uint64, error) {
-	if use, ok, err := c.bool("use_sliding_window"); err != nil || ok && !use {
-		return 0, err
-	}
-	window, _, err := c.uint("sliding_window", 32)
-	return window, err
-}
-
 // writeWindow appends the sliding window if some block would notice it: it is shorter than the trained context and not all blocks are global.
 func (p *planner) writeWindow(m *gguf.Meta, k arch.Key) error {
-	window, err := p.cfg.window()
+	window, _, err := p.cfg.uint("sliding_window", 32)
 	if err != nil || window == 0 {
 		return err
 	}

@@ -75,7 +75,8 @@ type planner struct {
 func (p *planner) note(notes ...string) { p.notes = append(p.notes, notes...) }
 
 // NewPlan reads config, tokenizer and tensor list of an open checkpoint. It fails, listing all of them, on unmapped, missing or doubled tensors
-// and wrong shapes. Anything else that the output could not say (an unknown class, a rope setting, a pre-tokenizer) is an error too.
+// and wrong shapes. Anything else that the output could not say (an unknown class, a rope setting, a pre-tokenizer) is an error too. With
+// Options.VocabOnly the checkpoint may have no tensors at all (a Checkpoint with nothing but its folder).
 func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	out, err := parseOutput(o.Type)
 	if err != nil {
@@ -113,9 +114,11 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", cfg.file, err)
 	}
-	tensors, err := p.tensors(params)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", ckpt.Dir, err)
+	var tensors []PlannedTensor
+	if !p.wordsOnly() {
+		if tensors, err = p.tensors(params); err != nil {
+			return nil, fmt.Errorf("%s: %w", ckpt.Dir, err)
+		}
 	}
 	meta, err := p.meta(hyper, tensors)
 	if err != nil {
@@ -184,6 +187,9 @@ func (p *planner) pair() error {
 	if p.match, err = match(p.spec, blocks, p.ckpt.Tensors); err != nil {
 		return err
 	}
+	if p.wordsOnly() {
+		return p.statedRows()
+	}
 	notes, err := p.match.resolveTied(p.spec, p.cfg, p.ckpt)
 	if err != nil {
 		return err
@@ -202,6 +208,23 @@ func (p *planner) pair() error {
 		return fmt.Errorf("%s: %s is %s in %s, expected a matrix with a row for each of up to %d tokens", p.ckpt.Dir, src.Name, describe(src), src.File, arch.MaxVocab)
 	}
 	p.rows = embedding.found[0].Shape[0]
+	return nil
+}
+
+// wordsOnly says that a vocabulary is wanted from a checkpoint that has no weights, as when they were not downloaded.
+func (p *planner) wordsOnly() bool { return p.opts.VocabOnly && len(p.ckpt.Tensors) == 0 }
+
+// statedRows takes the size of the vocabulary from config.json.
+func (p *planner) statedRows() error {
+	n, ok, err := p.cfg.uint("vocab_size", 32)
+	if err != nil {
+		return err
+	}
+	if !ok || n < 1 || n > arch.MaxVocab {
+		return fmt.Errorf("%s: without weights vocab_size must say how many tokens there are, 1 to %d", p.cfg.file, arch.MaxVocab)
+	}
+	p.note("there are no weights; the size of the vocabulary is that of config.json")
+	p.rows = n
 	return nil
 }
 

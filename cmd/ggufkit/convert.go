@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -84,11 +85,12 @@ type convertedFile struct {
 }
 
 type convertedTensor struct {
-	Name    string   `json:"name"`
-	Type    string   `json:"type"`
-	Shape   []uint64 `json:"shape"`
-	Rule    string   `json:"rule"`
-	Sources []string `json:"sources"`
+	Name      string   `json:"name"`
+	Type      string   `json:"type"`
+	Shape     []uint64 `json:"shape"`
+	Rule      string   `json:"rule"`
+	Sources   []string `json:"sources"`
+	Transform string   `json:"transform,omitempty"` // of the source's values or their order
 }
 
 func convertCheckpoint(c *cli.Context, u *ui) error {
@@ -96,7 +98,11 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	ckpt, err := checkpoint.Open(c.Args().First())
+	src := c.Args().First()
+	ckpt, err := checkpoint.Open(src)
+	if o.VocabOnly && (errors.Is(err, checkpoint.ErrNoWeights) || errors.Is(err, checkpoint.ErrMissing)) {
+		ckpt, err = &checkpoint.Checkpoint{Dir: src}, nil // the vocabulary stands in other files
+	}
 	if err != nil {
 		return err
 	}
@@ -191,7 +197,7 @@ func describePlan(p *convert.Plan, path string) *conversion {
 		}
 	}
 	for _, t := range p.Tensors {
-		row := convertedTensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Rule: t.Rule}
+		row := convertedTensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Rule: t.Rule, Transform: t.Transform}
 		for _, s := range t.Sources {
 			row.Sources = append(row.Sources, s.Name)
 		}
@@ -207,7 +213,11 @@ func printConversion(c *cli.Context, u *ui, r *conversion) error {
 	if r.DryRun {
 		rows := make([][]string, len(r.Tensors))
 		for i, t := range r.Tensors {
-			rows[i] = []string{t.Name, t.Type, shapeText(t.Shape), t.Rule, strings.Join(t.Sources, " + ")}
+			from := strings.Join(t.Sources, " + ")
+			if t.Transform != "" {
+				from = strings.TrimSpace(from + " (" + t.Transform + ")")
+			}
+			rows[i] = []string{t.Name, t.Type, shapeText(t.Shape), t.Rule, from}
 		}
 		if err := u.table([]string{"tensor", "type", "shape", "rule", "from"}, rows); err != nil {
 			return err
