@@ -138,17 +138,20 @@ func (b *vocabBuilder) byteLevel(pre string) error {
 	if t.Model.Prefix != "" || t.Model.Suffix != "" {
 		return b.at(file, fmt.Errorf("model: words marked by continuing_subword_prefix %q or end_of_word_suffix %q are not supported", t.Model.Prefix, t.Model.Suffix))
 	}
+	form, err := t.normalization()
+	b.v.Normalizer = form
 	if pre == "" {
-		form, err := t.normalization()
 		if err == nil {
 			pre, err = t.recognize(b.f.config.str("model_type"))
 		}
 		if err != nil {
 			return b.at(file, fmt.Errorf("the pre-tokenizer is not recognized: %w\nhint: --pre NAME forces one of the known pre-tokenizers", err))
 		}
-		b.v.Normalizer = form
 		b.note("tokenizer.ggml.pre %s: recognized by the structure of %s", pre, file)
 	} else {
+		if err != nil {
+			b.note("%s: %v: left out", file, err)
+		}
 		b.note("tokenizer.ggml.pre %s: as asked for", pre)
 	}
 	if err := b.setPre(pre); err != nil {
@@ -176,7 +179,7 @@ func (b *vocabBuilder) vocabAndMerges(pre string) error {
 		case "GPT2Tokenizer":
 			pre = "gpt-2"
 		case "Qwen2Tokenizer":
-			pre = "qwen2"
+			pre, b.v.Normalizer = "qwen2", nfc
 		default:
 			return b.at("vocab.json", fmt.Errorf("without tokenizer.json the pre-tokenizer of a %q is not known\nhint: --pre NAME forces one of the known pre-tokenizers", class))
 		}

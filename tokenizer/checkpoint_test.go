@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,10 +11,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The golden folders hold the tokenizer files of two small checkpoints made for this project, and what is recorded of them: ids and texts by
+// The golden folders hold the tokenizer files of small checkpoints made for this project, and what is recorded of them: ids and texts by
 // the models' own tokenizers (tokens.json, chat.json), and the keys that llama.cpp's converter writes (kv.json).
 func TestGolden(t *testing.T) {
-	for _, name := range []string{"bpe", "spm"} {
+	for _, name := range []string{"bpe", "spm", "gemma", "phi3", "tekken"} {
 		dir := filepath.Join("testdata", name)
 		texts := readJSON[[]textCase](t, filepath.Join(dir, "tokens.json"))
 		chats := readJSON[[]chatCase](t, filepath.Join(dir, "chat.json"))
@@ -21,9 +22,31 @@ func TestGolden(t *testing.T) {
 			t.Run(name+"/"+source, func(t *testing.T) {
 				checkTexts(t, tok, texts, chats)
 				if source == "checkpoint" {
-					checkKeys(t, tok.Vocab, readJSON[[][3]any](t, filepath.Join(dir, "kv.json")))
+					checkKeys(t, tok.Vocab, recordedKeys(name, readJSON[[][3]any](t, filepath.Join(dir, "kv.json"))))
 				}
 			})
+		}
+	}
+}
+
+// What the library tokenizers makes of changed copies of the golden folders (testdata/gen/tokenizer_variants.py).
+func TestVariants(t *testing.T) {
+	for _, c := range readJSON[[]struct {
+		Name, Folder string
+		Patch        map[string]any
+		Cases        []textCase
+	}](t, filepath.Join("testdata", "variants.json")) {
+		dir := filepath.Join("testdata", c.Folder)
+		changed := variant(t, dir, map[string]any{"tokenizer.json": func(o map[string]any) {
+			model := obj(o, "model")
+			if changes, ok := c.Patch["model"]; ok {
+				maps.Copy(model, obj(changes))
+			}
+			maps.Copy(o, c.Patch)
+			o["model"] = model
+		}})
+		for source, tok := range checkpoint(t, changed, rowsOf(t, dir)) {
+			t.Run(c.Folder+" "+c.Name+"/"+source, func(t *testing.T) { checkTexts(t, tok, c.Cases, nil) })
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -162,6 +163,34 @@ func typeNames(t *testing.T, v gguf.Value) []string {
 		out = append(out, names[a.Elem()])
 	}
 	return out
+}
+
+// onPurpose is where our keys differ from llama.cpp's, by the name of a recording; docs/rationale-tokenizer.md says why.
+var onPurpose = func() map[string]difference {
+	normalizer := difference{more: [][3]any{{"ggufkit.tokenizer.normalizer", []string{"STRING"}, "NFC"}}}
+	phi3 := difference{more: [][3]any{{"ggufkit.tokenizer.rstrip_token_ids", []string{"ARRAY", "INT32"}, []int{641, 642, 643, 644, 645}}}}
+	return map[string]difference{
+		"qwen2": normalizer, "qwen25-yarn": normalizer, "qwen3": normalizer,
+		"phi3": phi3, "phi3-longrope": phi3,
+		"gemma": {without: "tokenizer.ggml.eot_token_id"},
+	}
+}()
+
+// difference is a key that we leave out, and keys that we write behind the others.
+type difference struct {
+	without string
+	more    [][3]any
+}
+
+// recordedKeys is the tokenizer keys among recorded ones, as we write them.
+func recordedKeys(name string, all [][3]any) [][3]any {
+	var keys [][3]any
+	for _, kv := range all {
+		if key := kv[0].(string); strings.HasPrefix(key, "tokenizer.") && key != onPurpose[name].without {
+			keys = append(keys, kv)
+		}
+	}
+	return append(keys, onPurpose[name].more...)
 }
 
 // variant copies a checkpoint folder and changes some of its files: nil removes one, a function edits it as JSON, anything else replaces it.

@@ -9,22 +9,6 @@ import (
 	"testing"
 )
 
-// onPurpose is where our keys differ from llama.cpp's; docs/rationale-tokenizer.md says why.
-var onPurpose = func() map[string]difference {
-	normalizer := difference{more: [][3]any{{"ggufkit.tokenizer.normalizer", []string{"STRING"}, "NFC"}}}
-	return map[string]difference{
-		"qwen2": normalizer, "qwen25-yarn": normalizer, "qwen3": normalizer,
-		"phi3-longrope": {more: [][3]any{{"ggufkit.tokenizer.rstrip_token_ids", []string{"ARRAY", "INT32"}, []int{641, 642, 643, 644, 645}}}},
-		"gemma":         {without: []string{"tokenizer.ggml.eot_token_id"}},
-	}
-}()
-
-// difference is keys that we leave out, and keys that we write behind the others.
-type difference struct {
-	without []string
-	more    [][3]any
-}
-
 // TestOracleCheckpoints: keys as llama.cpp's converter writes them, ids and texts as the models' own tokenizers give them.
 func TestOracleCheckpoints(t *testing.T) {
 	for _, name := range []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2",
@@ -38,13 +22,7 @@ func TestOracleCheckpoints(t *testing.T) {
 			if !slices.Contains([]string{"starcoder2", "gpt2"}, name) { // these have no chat template
 				chats = readJSON[[]chatCase](t, filepath.Join(dir, "ref", "chat.json"))
 			}
-			var keys [][3]any
-			for _, kv := range recorded.KV {
-				if key := kv[0].(string); strings.HasPrefix(key, "tokenizer.") && !slices.Contains(onPurpose[name].without, key) {
-					keys = append(keys, kv)
-				}
-			}
-			keys = append(keys, onPurpose[name].more...)
+			keys := recordedKeys(name, recorded.KV)
 			if len(texts) != 54 || len(keys) == 0 {
 				t.Fatalf("%d texts, %d keys", len(texts), len(keys))
 			}

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"github.com/ggufkit/ggufkit/tokenizer"
-	"github.com/urfave/cli/v2"
-)
+import "github.com/urfave/cli/v2"
 
 func runCommand(u *ui) *cli.Command {
 	return &cli.Command{
@@ -26,7 +23,7 @@ func runText(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer g.close()
-	ids, err := g.tok.Encode(c.String("prompt"), tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true})
+	ids, err := g.tok.EncodePrompt(c.String("prompt"), true)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,8 @@ func TestOracleTemplates(t *testing.T) {
 }
 
 func TestOracleCheckpoints(t *testing.T) {
-	for _, name := range []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2"} {
+	for _, name := range []string{"llama", "llama-odd-bias", "llama-tied-headdim", "llama31-rope", "qwen2", "mistral-swa", "mistral-nemo", "qwen3",
+		"qwen25-yarn", "gemma", "gemma2", "gemma3", "phi3-longrope", "smollm3"} {
 		dir := filepath.Join(os.Getenv("ORACLE"), "archs", name)
 		checkpointChats(t, filepath.Join(dir, "hf", "tokenizer_config.json"), filepath.Join(dir, "ref", "chat.json"))
 	}
