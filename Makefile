@@ -48,8 +48,9 @@ lint: ## the rules of internal/lint
 cross: ## builds and vets for every platform
 	@for p in $(PLATFORMS); do echo "vet $$p"; GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet ./... || exit 1; done
 
-asm: ## there is no assembly yet; what comes has its only place in internal/kernel
-	$(GO) test -count=1 -run TestAssemblyHasItsPlace ./internal/lint
+asm: ## write the assembly of internal/kernel anew; nothing may change
+	rm -f internal/kernel/*_amd64.s internal/kernel/stubs_amd64.go
+	cd internal/kernel/_asm && $(GO) vet . && $(GO) run .
 
 clean:
 	rm -rf bin

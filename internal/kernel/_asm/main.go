@@ -1,0 +1,31 @@
+// Command asm writes the assembly of package kernel and the Go declarations that go with it.
+package main
+
+import (
+	"flag"
+	"log"
+)
+
+func main() {
+	log.SetFlags(0)
+	out := flag.String("out", "..", "folder of package kernel")
+	flag.Parse()
+	const avx2 = "AVX2, FMA and F16C"
+	tiles := newFile("gemm", avx2)
+	gemm(tiles)
+	panels := newFile("unpack", avx2)
+	unpack(panels)
+	products := newFile("dot", avx2)
+	dots(products)
+	waiting := newFile("memory", "nothing beyond amd64")
+	memory(waiting)
+	files := []*file{tiles, panels, products, waiting}
+	for _, f := range files {
+		if err := f.write(*out); err != nil {
+			log.Fatal(err)
+		}
+	}
+	if err := writeStubs(*out, files); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,455 @@
+package kernel
+
+import (
+	"github.com/ggufkit/ggufkit/internal/par"
+	"github.com/ggufkit/ggufkit/quantize/block"
+)
+
+// Product is one result of Multiplier.Mul: y = W x + bias.
+type Product struct {
+	W    *Matrix
+	Bias []float32 // one value for each row of W, or nil
+	// Y is written: for each row of x the rows of W, one after the other.
+	Y []float32
+}
+
+// Multiplier multiplies activations with matrices on a pool of threads. It owns what that needs besides the operands: the activations
+// in 8 bits and a panel for each thread. One goroutine may use it at a time.
+//
+// Every element of a result is computed by one thread in an order that does not depend on the number of threads. In exact precision
+// nor does it depend on the number of rows of x. Otherwise it does, by rounding errors of float32 alone: the activations
+// are the same 8-bit integers with any number of rows (see block.Activations).
+type Multiplier struct {
+	set     *set
+	pool    *par.Pool
+	exact   bool
+	acts    activations
+	packed  packed
+	blocks  []block.Activations // for types whose dot product is portable
+	rounded []float32           // activations in 8 bits, widened again, for types that tile kernels cannot take
+	workers []workspace
+	jobs    []job
+}
+
+// workspace is what one worker computes in.
+type workspace struct {
+	panel []byte    // int formats
+	wide  []float32 // float32 panel
+	rows  []float32 // decoded rows
+	y     []float32 // results on their way to where they belong
+	short []byte    // stored rows of a matrix with fewer than a panel has
+}
+
+// NewMultiplier makes a multiplier; exact chooses float32 activations instead of 8 bits.
+func NewMultiplier(pool *par.Pool, exact bool) *Multiplier {
+	return newMultiplier(current(), pool, exact)
+}
+
+func newMultiplier(s *set, pool *par.Pool, exact bool) *Multiplier {
+	return &Multiplier{set: s, pool: pool, exact: exact, workers: make([]workspace, pool.Threads())}
+}
+
+// method is how a product is computed.
+type method int
+
+const (
+	byTiles     method = iota // panels of integers times packed activations in 8 bits
+	byDots                    // stored rows times activations in 8 bits
+	byCodec                   // the same with the portable dot products of block.Codec
+	byWideTiles               // decoded panels times activations in float32
+	byWideDots                // rows of floats times activations in float32
+	byRounded                 // decoded panels times activations in 8 bits that are widened again
+)
+
+// job is a product and how its rows are shared out: count pieces of grain rows.
+type job struct {
+	*Product
+	method       method
+	grain, count int
+}
+
+// Mul multiplies n rows of x, each as long as the matrices' rows, with all matrices. Y may not overlap x.
+func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
+	if n == 0 || len(products) == 0 {
+		return
+	}
+	k := products[0].W.k
+	x = x[:n*k]
+	m.jobs = m.jobs[:0]
+	for i := range products {
+		p := &products[i]
+		if p.W.k != k {
+			panic("kernel: matrices of one product have rows of different length")
+		}
+		_ = p.Y[:n*p.W.rows]
+		m.jobs = append(m.jobs, job{Product: p, method: m.choose(p.W, n)})
+	}
+	m.prepare(x, n, k)
+	m.shareOut()
+	total := 0
+	for _, j := range m.jobs {
+		total += j.count
+	}
+	m.pool.For(total, func(worker, i int) {
+		for j := range m.jobs {
+			job := &m.jobs[j]
+			if i < job.count {
+				m.piece(&m.workers[worker], job, x, n, i*job.grain, min((i+1)*job.grain, job.W.rows))
+				return
+			}
+			i -= job.count
+		}
+	})
+}
+
+// Below these numbers of rows of x, stored rows are multiplied as they are; from there on unpacking panels pays.
+const (
+	maxDots      = 4
+	maxWideDots  = 4
+	maxCodecDots = 3
+)
+
+func (m *Multiplier) choose(w *Matrix, n int) method {
+	switch {
+	case m.exact:
+		return byWideTiles
+	case w.floats():
+		if n <= maxWideDots && m.set.wideDot(w.typ) != nil {
+			return byWideDots
+		}
+		return byWideTiles
+	case n <= maxDots && m.set.dot(w.typ) != nil:
+		return byDots
+	case n <= maxCodecDots && w.codec.Dot != nil:
+		return byCodec
+	}
+	if _, ok := unpackings[w.typ]; ok {
+		return byTiles
+	}
+	return byRounded
+}
+
+// prepare brings the activations into the forms that the jobs need.
+func (m *Multiplier) prepare(x []float32, n, k int) {
+	var quantized, bytes, words, codec, rounded bool
+	for _, j := range m.jobs {
+		switch j.method {
+		case byDots:
+			quantized = true
+		case byTiles:
+			quantized = true
+			if unpackings[j.W.typ].panel == panelI16 {
+				words = true
+			} else {
+				bytes = true
+			}
+		case byRounded:
+			quantized, rounded = true, true
+		case byCodec:
+			codec = true
+		}
+	}
+	if quantized {
+		m.set.quantizeRows(m.pool, &m.acts, x, n, k)
+	}
+	if bytes || words {
+		m.packed.pack(m.pool, &m.acts, bytes, words)
+	}
+	if codec {
+		m.blocks = append(m.blocks, make([]block.Activations, max(n-len(m.blocks), 0))...)
+		m.pool.For(n, func(_, i int) { m.blocks[i].Quantize(x[i*k:][:k]) })
+	}
+	if rounded {
+		m.rounded = grow(m.rounded, n*k)
+		m.pool.For(n, func(_, i int) {
+			a, y := m.acts.row(i), m.rounded[i*k:][:k]
+			for j, q := range a.q {
+				y[j] = float32(q) * a.d[j/blockK]
+			}
+		})
+	}
+}
+
+const (
+	// piecesPerThread is about how many pieces of work each thread gets, so that they end together.
+	piecesPerThread = 8
+	// streamRows is the largest number of consecutive rows of each of the four streams that are read together.
+	streamRows = 64
+	// maxPanels is the largest number of panels in a piece.
+	maxPanels = 4
+)
+
+// shareOut splits the rows of every job into pieces. No result depends on it.
+func (m *Multiplier) shareOut() {
+	pieces := piecesPerThread * m.pool.Threads()
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		if j.method == byDots || j.method == byWideDots || j.method == byCodec {
+			j.grain = 4 * min(max(j.W.rows/(4*pieces), 1), streamRows)
+		} else {
+			j.grain = panelRows * min(max(j.W.rows/(panelRows*pieces), 1), maxPanels)
+		}
+		j.count = (j.W.rows + j.grain - 1) / j.grain
+	}
+}
+
+// piece computes rows [lo, hi) of a job.
+func (m *Multiplier) piece(w *workspace, j *job, x []float32, n, lo, hi int) {
+	switch j.method {
+	case byDots, byWideDots:
+		m.dotRows(w, j, x, n, lo, hi)
+	case byCodec:
+		for r := lo; r < hi; r++ {
+			row := j.W.stored(r, 1)
+			for c := range n {
+				j.put(c, r, j.W.codec.Dot(row, &m.blocks[c]))
+			}
+		}
+	default:
+		for ; lo < hi; lo += panelRows {
+			m.panel(w, j, x, n, lo)
+		}
+	}
+}
+
+// put stores an element of the result that has no bias yet.
+func (j *job) put(column, row int, y float32) {
+	if j.Bias != nil {
+		y += j.Bias[row]
+	}
+	j.Y[column*j.W.rows+row] = y
+}
+
+// dotJob is four streams of rows times at most maxDotColumns columns: row r of stream i starts at data[i*hop+r*stride].
+type dotJob struct {
+	data        []byte
+	hop, stride int
+	rows        int // of each stream
+	blocks      int // of a row; elements where these are floats
+	x           activations
+	wide        []float32 // for floats: columns of blocks elements
+	columns     int
+	y           []float32 // the product with column c is y[(r*columns+c)*4+i]
+}
+
+// check panics unless everything that a dot kernel touches is inside the slices.
+func (d *dotJob) check(rowBytes int) {
+	if d.rows < 1 || d.blocks < 1 || d.columns < 1 || d.columns > maxDotColumns || d.hop < 0 || d.stride < 0 {
+		panic("kernel: dot product of impossible shape")
+	}
+	_ = d.data[:3*d.hop+(d.rows-1)*d.stride+rowBytes]
+	_ = d.y[:4*d.rows*d.columns]
+}
+
+// maxDotColumns is the largest number of columns that a dot kernel takes.
+const maxDotColumns = 2
+
+// callBytes bounds what one call of a kernel reads, since it cannot be interrupted: about 20 microseconds.
+const callBytes = 256 << 10
+
+// dotRows multiplies rows [lo, hi) as four streams, and what is left of them one by one.
+func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
+	d := dotJob{stride: j.W.stride, blocks: j.W.blocks}
+	stream := (hi - lo) / 4
+	for r, step := 0, max(callBytes/(4*j.W.stride), 1); r < stream; r += step {
+		d.rows = min(step, stream-r)
+		d.hop = stream * j.W.stride
+		d.data = j.W.data[(lo+r)*j.W.stride : (lo+3*stream+r+d.rows)*j.W.stride]
+		m.dotColumns(w, j, &d, x, n, lo+r, stream)
+	}
+	for r := lo + 4*stream; r < hi; r++ { // all streams are the same row
+		d.rows, d.hop, d.data = 1, 0, j.W.stored(r, 1)
+		m.dotColumns(w, j, &d, x, n, r, 0)
+	}
+}
+
+// dotColumns multiplies the rows of d with all columns, a few at a time. Row r of stream i is row first+i*stream+r of the matrix.
+func (m *Multiplier) dotColumns(w *workspace, j *job, d *dotJob, x []float32, n, first, stream int) {
+	w.y = grow(w.y, 4*d.rows*maxDotColumns)
+	d.y = w.y
+	streams := 4
+	if stream == 0 {
+		streams = 1
+	}
+	for c := 0; c < n; c += maxDotColumns {
+		d.columns = min(maxDotColumns, n-c)
+		if j.method == byDots {
+			d.x = m.acts.rows(c, d.columns)
+			m.set.dot(j.W.typ)(d)
+		} else {
+			d.wide = x[c*j.W.k:][:d.columns*j.W.k]
+			m.set.wideDot(j.W.typ)(d)
+		}
+		for i := range streams {
+			for r := range d.rows {
+				for cc := range d.columns {
+					j.put(c+cc, first+i*stream+r, d.y[(r*d.columns+cc)*4+i])
+				}
+			}
+		}
+	}
+}
+
+// panel computes the rows of one panel, from row lo on, for all columns.
+func (m *Multiplier) panel(w *workspace, j *job, x []float32, n, lo int) {
+	src := rowBlocks{data: j.W.data[lo*j.W.stride:], stride: j.W.stride, blocks: j.W.blocks}
+	out := panelOut{y: j.Y[lo:], ldy: j.W.rows, bias: j.Bias, rows: min(panelRows, j.W.rows-lo)}
+	if out.bias != nil {
+		out.bias = out.bias[lo:]
+	}
+	if out.rows < panelRows {
+		src = m.lastRows(w, j.W, lo)
+		w.y = grow(w.y, n*panelRows)
+		out.toScratch(w.y)
+	}
+	switch j.method {
+	case byTiles:
+		m.tiles(w, j, src, &out, n, lo)
+	case byRounded:
+		m.wideTiles(w, j.W, src, &out, m.rounded, n)
+	default:
+		m.wideTiles(w, j.W, src, &out, x, n)
+	}
+	out.finish(n)
+}
+
+// lastRows is a panel's worth of rows from row lo on, of which the matrix has fewer: the others are zeros.
+func (m *Multiplier) lastRows(w *workspace, mat *Matrix, lo int) rowBlocks {
+	w.short = grow(w.short, panelRows*mat.stride)
+	clear(w.short[copy(w.short, mat.data[lo*mat.stride:]):])
+	return rowBlocks{data: w.short, stride: mat.stride, blocks: mat.blocks}
+}
+
+// panelOut is where the results of a panel go.
+type panelOut struct {
+	y    []float32
+	ldy  int
+	bias []float32
+	rows int
+	// Of a panel with fewer rows the kernels write to scratch.
+	scratch []float32
+	padded  [panelRows]float32 // bias
+}
+
+func (o *panelOut) toScratch(scratch []float32) {
+	o.scratch = scratch
+	if o.bias != nil {
+		copy(o.padded[:], o.bias[:o.rows])
+		o.bias = o.padded[:]
+	}
+}
+
+// target is where the tile of columns from c on is written.
+func (o *panelOut) target(c int) (y []float32, ldy int) {
+	if o.scratch != nil {
+		return o.scratch[c*panelRows:], panelRows
+	}
+	return o.y[c*o.ldy:], o.ldy
+}
+
+// initial is what sums start with: the bias for every column, or nothing.
+func (o *panelOut) initial() []float32 {
+	if o.bias != nil {
+		return o.bias
+	}
+	return zeros
+}
+
+// finish copies what went to the scratch.
+func (o *panelOut) finish(n int) {
+	if o.scratch == nil {
+		return
+	}
+	for c := range n {
+		copy(o.y[c*o.ldy:][:o.rows], o.scratch[c*panelRows:])
+	}
+}
+
+// tiles unpacks the panel and multiplies it with all tiles of the packed activations.
+func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n, lo int) {
+	format := unpackings[j.W.typ].panel
+	groups := j.W.k / blockK
+	if size := groups * format.blockBytes(); len(w.panel) < size {
+		w.panel = alignedBytes(size)
+	}
+	m.unpackPieces(j.W, w.panel, src)
+	q := m.packed.q
+	if format == panelI16 {
+		q = m.packed.w
+	}
+	count := tileCount(n)
+	next := m.nextPanel(j, lo)
+	for i := range count {
+		m.set.prefetch(next[len(next)*i/count : len(next)*(i+1)/count])
+		first, columns := tileAt(n, count, i)
+		t := tile{n: columns, blocks: groups, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
+			s: m.packed.s[2*first*groups:], h: m.packed.h[2*first*groups:], init: out.initial()}
+		t.y, t.ldy = out.target(first)
+		m.set.tile(format, &t)
+	}
+}
+
+// unpackPieces unpacks a panel, in pieces so that no call takes long.
+func (m *Multiplier) unpackPieces(mat *Matrix, panel []byte, src rowBlocks) {
+	info, _ := mat.typ.Info()
+	blockBytes := int(info.Block) / blockK * unpackings[mat.typ].panel.blockBytes()
+	step := max(callBytes/(panelRows*int(info.Bytes)), 1)
+	for b := 0; b < mat.blocks; b += step {
+		piece := rowBlocks{data: src.data[b*int(info.Bytes):], stride: src.stride, blocks: min(step, mat.blocks-b)}
+		m.set.unpack(mat.typ, panel[b*blockBytes:], piece)
+	}
+}
+
+// nextPanel is the stored rows that this worker will probably unpack after those from lo on: the next ones of its piece, or those of
+// the piece after the ones that the other workers are at.
+func (m *Multiplier) nextPanel(j *job, lo int) []byte {
+	next := lo + panelRows
+	if next%j.grain == 0 {
+		next += (m.pool.Threads() - 1) * j.grain
+	}
+	if next+panelRows > j.W.rows {
+		return nil
+	}
+	return j.W.stored(next, panelRows)
+}
+
+// wideBlock is how many elements of 16 rows are decoded at a time: 64 KB.
+const wideBlock = 1024
+
+// wideTiles decodes the panel, block by block, and multiplies it with all columns of x. The sum of an element goes on from block
+// to block as if there were none.
+func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *panelOut, x []float32, n int) {
+	if w.wide == nil {
+		w.wide = alignedFloats(wideBlock * panelRows)
+	}
+	count := tileCount(n)
+	for k0 := 0; k0 < mat.k; k0 += wideBlock {
+		k := min(wideBlock, mat.k-k0)
+		m.decodePanel(w, mat, src, k0, k)
+		for i := range count {
+			first, columns := tileAt(n, count, i)
+			t := tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0:], ldx: mat.k, init: out.initial()}
+			t.y, t.ldy = out.target(first)
+			if k0 > 0 {
+				t.init, t.ldi = t.y, t.ldy
+			}
+			m.set.tileF32(&t)
+		}
+	}
+}
+
+// decodePanel widens k elements from k0 on of 16 rows into w.wide.
+func (m *Multiplier) decodePanel(w *workspace, mat *Matrix, src rowBlocks, k0, k int) {
+	info, _ := mat.typ.Info()
+	at := k0 / int(info.Block) * int(info.Bytes)
+	if mat.floats() {
+		m.set.widen(mat.typ, w.wide, rowBlocks{data: src.data[at:], stride: src.stride}, k)
+		return
+	}
+	size := k / int(info.Block) * int(info.Bytes)
+	w.rows = grow(w.rows, wideBlock*panelRows)
+	for r := range panelRows {
+		mat.codec.Decode(w.rows[r*k:][:k], src.data[r*src.stride+at:][:size])
+	}
+	m.set.transpose(w.wide, w.rows, k)
+}

@@ -1,0 +1,222 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
+// A panel is panelRows rows of a weight matrix, unpacked for the tile kernels. It is a list of blocks of blockK elements (k) of all
+// rows, k from first to last. In the byte formats a block has, in this order:
+//
+//	[8 groups of k][16 rows][4 k]      uint8, the integers of the weights
+//	without halves:
+//	  [16 rows] float32                scale of the row's 32 weights
+//	  [16 rows] float32                what is added to each weight after scaling, its minimum
+//	with halves (of 16 elements):
+//	  [2 halves][16 rows][2] int16     scale of the half, twice
+//	  [16 rows] float32                factor of both scales
+//	  [2 halves][16 rows] float32      minimum of the half
+//
+// in I16 the weights are int16 as [16 pairs of k][16 rows][2 k], and then come the scales; in F32 it is [k][16 rows] float32.
+// One 64-byte vector is the same k of 16 rows; sets with shorter vectors take it in pieces.
+const (
+	panelRows = 16
+	blockK    = 32
+	// tileColumns is the largest number of columns that a tile kernel multiplies with a panel at once.
+	tileColumns = 6
+)
+
+// panelFormat is how the weights of a panel are laid out.
+type panelFormat int
+
+// U4 to U6 are unsigned integers below 16, 32, 8 and 64; what distinguishes them is how many products may be added in 16 bits.
+const (
+	panelU4 panelFormat = iota
+	panelU5
+	panelU3 // with halves
+	panelU6 // with halves
+	panelI16
+	panelF32
+	panelFormats
+)
+
+// halves reports whether scales and minimums belong to 16 elements.
+func (p panelFormat) halves() bool { return p == panelU3 || p == panelU6 }
+
+// blockBytes is the size of a block of blockK elements of 16 rows.
+func (p panelFormat) blockBytes() int {
+	return [panelFormats]int{panelU4: 640, panelU5: 640, panelU3: 832, panelU6: 832, panelI16: 1088, panelF32: 2048}[p]
+}
+
+// activationBytes is the size of one element of the activations that a format is multiplied with.
+func (p panelFormat) activationBytes() int {
+	return [panelFormats]int{panelU4: 1, panelU5: 1, panelU3: 1, panelU6: 1, panelI16: 2, panelF32: 4}[p]
+}
+
+// Offsets in a block of a byte format.
+const (
+	atScale      = 512
+	atMin        = 576
+	atHalfScales = 512
+	atHalfFactor = 640
+	atHalfMins   = 704
+	atWordScale  = 1024
+)
+
+// tile is one call of a tile kernel: a panel times n columns of quantized activations. For r < 16 and c < n
+//
+//	y[c*ldy+r] = init[c*ldi+r] + sum over k of weight[r][k] * activation[c][k]
+//
+// init may be y. The kernel's order of additions depends on nothing but blocks.
+type tile struct {
+	n, blocks int
+	w         []byte    // blocks of the panel, 32-byte aligned
+	q         []byte    // per block [8 groups of k][n][4 k] int8, for I16 [16 pairs of k][n][2 k] int16
+	s         []float32 // per block [n] scales, [n] scales times sums of the 32 integers
+	h         []float32 // per block [2 halves][n] scales times sums of 16; formats with halves only
+	y         []float32
+	ldy       int
+	init      []float32
+	ldi       int
+}
+
+// check panics unless everything that the kernel for p touches is inside the slices.
+func (t *tile) check(p panelFormat) {
+	n, b := t.n, t.blocks
+	if n < 1 || n > tileColumns || b < 1 || t.ldy < 0 || t.ldi < 0 {
+		panic("kernel: tile of impossible shape")
+	}
+	_ = t.w[:b*p.blockBytes()]
+	_ = t.q[:b*blockK*n*p.activationBytes()]
+	_ = t.s[:2*n*b]
+	if p.halves() {
+		_ = t.h[:2*n*b]
+	}
+	_ = t.y[:(n-1)*t.ldy+panelRows]
+	_ = t.init[:(n-1)*t.ldi+panelRows]
+	if uintptr(unsafe.Pointer(&t.w[0]))%32 != 0 {
+		panic("kernel: panel is not aligned")
+	}
+}
+
+// tileF32 is the same for weights and activations in float32. All strides count elements.
+type tileF32 struct {
+	n, k int
+	w    []float32 // k rows of 16, ldw apart
+	ldw  int
+	x    []float32 // n rows of k, ldx apart
+	ldx  int
+	y    []float32
+	ldy  int
+	init []float32
+	ldi  int
+}
+
+func (t *tileF32) check() {
+	if t.n < 1 || t.n > tileColumns || t.k < 1 || t.ldw < 0 || t.ldx < 0 || t.ldy < 0 || t.ldi < 0 {
+		panic("kernel: tile of impossible shape")
+	}
+	_ = t.w[:(t.k-1)*t.ldw+panelRows]
+	_ = t.x[:(t.n-1)*t.ldx+t.k]
+	_ = t.y[:(t.n-1)*t.ldy+panelRows]
+	_ = t.init[:(t.n-1)*t.ldi+panelRows]
+}
+
+// zeros is an initial tile of nothing, with ldi 0.
+var zeros = make([]float32, panelRows)
+
+// tileGeneric is the portable tile kernel.
+func tileGeneric(p panelFormat, t *tile) {
+	t.check(p)
+	for c := range t.n {
+		sum := [panelRows]float32(t.init[c*t.ldi:])
+		for b := range t.blocks {
+			w := t.w[b*p.blockBytes():][:p.blockBytes()]
+			s := t.s[2*t.n*b:][:2*t.n]
+			switch {
+			case p == panelI16:
+				n := sumWords(w, t.q[64*t.n*b:], t.n, c)
+				for r := range sum {
+					sum[r] += float32(float32(n[r])*f32At(w[atWordScale+4*r:])) * s[c]
+				}
+			case p.halves():
+				q, h := t.q[32*t.n*b:], t.h[2*t.n*b:][:2*t.n]
+				n0, n1 := sumBytes(w, q, t.n, c, 0), sumBytes(w, q, t.n, c, 4)
+				for r := range sum {
+					k0, k1 := i16At(w[atHalfScales+4*r:]), i16At(w[atHalfScales+64+4*r:])
+					sum[r] += float32(float32(n0[r]*k0+n1[r]*k1)*f32At(w[atHalfFactor+4*r:])) * s[c]
+					sum[r] += float32(f32At(w[atHalfMins+4*r:])*h[c]) + float32(f32At(w[atHalfMins+64+4*r:])*h[t.n+c])
+				}
+			default:
+				q := t.q[32*t.n*b:]
+				n0, n1 := sumBytes(w, q, t.n, c, 0), sumBytes(w, q, t.n, c, 4)
+				for r := range sum {
+					sum[r] += float32(float32(n0[r]+n1[r])*f32At(w[atScale+4*r:])) * s[c]
+					sum[r] += f32At(w[atMin+4*r:]) * s[t.n+c]
+				}
+			}
+		}
+		copy(t.y[c*t.ldy:], sum[:])
+	}
+}
+
+// sumBytes adds the products of four groups of k from first on, for the rows of a panel block and column c of n.
+func sumBytes(w, q []byte, n, c, first int) (sum [panelRows]int32) {
+	for g := first; g < first+4; g++ {
+		x := q[4*(g*n+c):][:4]
+		x0, x1, x2, x3 := int32(int8(x[0])), int32(int8(x[1])), int32(int8(x[2])), int32(int8(x[3]))
+		v := (*[4 * panelRows]byte)(w[4*panelRows*g:])
+		for r := range sum {
+			sum[r] += int32(v[4*r])*x0 + int32(v[4*r+1])*x1 + int32(v[4*r+2])*x2 + int32(v[4*r+3])*x3
+		}
+	}
+	return sum
+}
+
+// sumWords adds the products of 16-bit weights and activations.
+func sumWords(w, q []byte, n, c int) (sum [panelRows]int32) {
+	for g := range blockK / 2 {
+		x := q[4*(g*n+c):]
+		x0, x1 := i16At(x), i16At(x[2:])
+		v := (*[4 * panelRows]byte)(w[4*panelRows*g:])
+		for r := range sum {
+			sum[r] += i16At(v[4*r:])*x0 + i16At(v[4*r+2:])*x1
+		}
+	}
+	return sum
+}
+
+// tileF32Generic is the portable tile kernel of float32.
+func tileF32Generic(t *tileF32) {
+	t.check()
+	for c := range t.n {
+		sum := [panelRows]float32(t.init[c*t.ldi:])
+		for k, x := range t.x[c*t.ldx:][:t.k] {
+			w := (*[panelRows]float32)(t.w[k*t.ldw:])
+			for r := range sum {
+				sum[r] += float32(w[r] * x)
+			}
+		}
+		copy(t.y[c*t.ldy:], sum[:])
+	}
+}
+
+func i16At(b []byte) int32         { return int32(int16(binary.LittleEndian.Uint16(b))) }
+func f32At(b []byte) float32       { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+func putI16(b []byte, v int16)     { binary.LittleEndian.PutUint16(b, uint16(v)) }
+func putF32At(b []byte, v float32) { binary.LittleEndian.PutUint32(b, math.Float32bits(v)) }
+
+// alignedBytes returns n bytes that start at a multiple of 64.
+func alignedBytes(n int) []byte {
+	b := make([]byte, n+63)
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
+	return b[skip : skip+n : skip+n]
+}
+
+// alignedFloats returns n floats that start at a multiple of 64 bytes.
+func alignedFloats(n int) []float32 {
+	b := make([]float32, n+15)
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b)))&63) / 4
+	return b[skip : skip+n : skip+n]
+}

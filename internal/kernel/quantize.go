@@ -1,0 +1,160 @@
+package kernel
+
+import (
+	"math"
+
+	"github.com/ggufkit/ggufkit/internal/par"
+)
+
+// activations are n rows of k values in 8 bits, as block.Activations defines them: x = scale * q with one scale for 32 elements.
+// Values that are not whole groups of 32 cannot be held.
+type activations struct {
+	n, k int
+	q    []int8
+	d    []float32 // scales, k/32 for each row
+	s    []float32 // scales times the sum of the group's integers
+	h    []float32 // scales times the sums of 16 integers, k/16 for each row
+}
+
+// reshape makes room for n rows of k values.
+func (a *activations) reshape(n, k int) {
+	a.n, a.k = n, k
+	a.q = grow(a.q, n*k)
+	a.d = grow(a.d, n*k/blockK)
+	a.s = grow(a.s, n*k/blockK)
+	a.h = grow(a.h, n*k/blockK*2)
+}
+
+// row is row i alone.
+func (a *activations) row(i int) activations { return a.rows(i, 1) }
+
+// rows is n rows from i on.
+func (a *activations) rows(i, n int) activations {
+	g := a.k / blockK
+	return activations{n: n, k: a.k, q: a.q[i*a.k:][:n*a.k], d: a.d[i*g:][:n*g], s: a.s[i*g:][:n*g], h: a.h[2*i*g:][:2*n*g]}
+}
+
+// tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros.
+const tiniest = 0x1p-120
+
+// quantizeGeneric fills the only row of a from x, k values.
+func quantizeGeneric(a activations, x []float32) {
+	for g := range a.k / blockK {
+		v, q := (*[blockK]float32)(x[blockK*g:]), (*[blockK]int8)(a.q[blockK*g:])
+		var top uint32 // magnitudes order as their bits do, NaN above infinity
+		for _, f := range v {
+			top = max(top, math.Float32bits(f)&^(1<<31))
+		}
+		largest := math.Float32frombits(top)
+		var s0, s1 int32
+		if largest >= tiniest && largest <= math.MaxFloat32 {
+			inverse := 127 / largest
+			for i, f := range v {
+				// Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits.
+				r := int32(math.Float32bits(float32(f*inverse)+0x1.8p23)) << 10 >> 10
+				q[i] = int8(r)
+				if i < blockK/2 {
+					s0 += r
+				} else {
+					s1 += r
+				}
+			}
+			largest /= 127
+		} else {
+			clear(q[:])
+			largest -= largest // NaN for infinity and NaN, else 0
+		}
+		a.d[g], a.s[g] = largest, largest*float32(s0+s1)
+		a.h[2*g], a.h[2*g+1] = largest*float32(s0), largest*float32(s1)
+	}
+}
+
+// quantizeRows fills a from n rows of k values.
+func (s *set) quantizeRows(pool *par.Pool, a *activations, x []float32, n, k int) {
+	a.reshape(n, k)
+	pool.For(n, func(_, i int) { s.quantize(a.row(i), x[i*k:][:k]) })
+}
+
+// tileCount is the number of tiles, of at most tileColumns and as equal as can be, for n columns.
+func tileCount(n int) int { return (n + tileColumns - 1) / tileColumns }
+
+// tileAt gives the first column of tile i of count, and how many it has.
+func tileAt(n, count, i int) (first, columns int) {
+	first = n * i / count
+	return first, n*(i+1)/count - first
+}
+
+// packed is activations in the order that tile kernels read, tile after tile: that of columns from c on starts at q[c*k*size],
+// s[2*c*k/32] and h[2*c*k/32].
+type packed struct {
+	n, k int
+	q    []byte    // in 8 bits
+	w    []byte    // the same in 16 bits
+	s, h []float32 // see tile
+}
+
+// pack lays out the tiles of a: bytes, words or both.
+func (p *packed) pack(pool *par.Pool, a *activations, bytes, words bool) {
+	p.n, p.k = a.n, a.k
+	groups := a.n * a.k / blockK
+	p.s, p.h = grow(p.s, 2*groups), grow(p.h, 2*groups)
+	if bytes {
+		p.q = grow(p.q, a.n*a.k)
+	}
+	if words {
+		p.w = grow(p.w, 2*a.n*a.k)
+	}
+	count := tileCount(a.n)
+	pool.For(count, func(_, i int) {
+		first, columns := tileAt(a.n, count, i)
+		for c := range columns {
+			p.scales(a, first, columns, c)
+			if bytes {
+				p.bytes(a, first, columns, c)
+			}
+			if words {
+				p.words(a, first, columns, c)
+			}
+		}
+	})
+}
+
+// scales packs the scales and sums of column c of a tile.
+func (p *packed) scales(a *activations, first, columns, c int) {
+	r := a.row(first + c)
+	at := 2 * first * a.k / blockK
+	s, h := p.s[at:], p.h[at:]
+	for g := range r.d {
+		to := 2*columns*g + c
+		s[to], s[to+columns] = r.d[g], r.s[g]
+		h[to], h[to+columns] = r.h[2*g], r.h[2*g+1]
+	}
+}
+
+// bytes packs the integers of column c, 4 at a time.
+func (p *packed) bytes(a *activations, first, columns, c int) {
+	q := a.q[(first+c)*a.k:][:a.k]
+	dst := p.q[first*a.k:][:columns*a.k]
+	for at := 4 * c; len(q) >= 4; at, q = at+4*columns, q[4:] {
+		d := (*[4]byte)(dst[at:])
+		d[0], d[1], d[2], d[3] = byte(q[0]), byte(q[1]), byte(q[2]), byte(q[3])
+	}
+}
+
+// words packs the integers of column c as 16 bits, 2 at a time.
+func (p *packed) words(a *activations, first, columns, c int) {
+	q := a.q[(first+c)*a.k:][:a.k]
+	dst := p.w[2*first*a.k:][:2*columns*a.k]
+	for at := 4 * c; len(q) >= 2; at, q = at+4*columns, q[2:] {
+		d := (*[4]byte)(dst[at:])
+		d[0], d[1], d[2], d[3] = byte(q[0]), byte(q[0]>>7), byte(q[1]), byte(q[1]>>7)
+	}
+}
+
+// grow returns a slice of n elements, s itself if it has room. The content is not kept.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}

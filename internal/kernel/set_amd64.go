@@ -1,0 +1,168 @@
+//go:build !noasm
+
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/cpu"
+)
+
+// choose follows the processor and the environment. What is wrong with the latter is for the command line to say.
+func choose() *set {
+	if level, _ := cpu.Choose(); level >= cpu.AVX2 {
+		return &avx2
+	}
+	return &generic
+}
+
+var avx2 = set{
+	name:      "avx2",
+	tile:      tileAVX2,
+	tileF32:   tileF32AVX2,
+	unpack:    unpackAVX2,
+	widen:     widenAVX2,
+	transpose: transposeAVX2,
+	dot:       dotAVX2,
+	wideDot:   wideDotAVX2,
+	quantize:  quantizeGeneric,
+	prefetch:  prefetchAVX2,
+	pause:     pause,
+}
+
+type gemmFunc func(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
+
+var gemms = [panelFormats][tileColumns + 1]gemmFunc{
+	panelU4:  {nil, gemmU4x1, gemmU4x2, gemmU4x3, gemmU4x4, gemmU4x5, gemmU4x6},
+	panelU5:  {nil, gemmU5x1, gemmU5x2, gemmU5x3, gemmU5x4, gemmU5x5, gemmU5x6},
+	panelU3:  {nil, gemmU3x1, gemmU3x2, gemmU3x3, gemmU3x4, gemmU3x5, gemmU3x6},
+	panelU6:  {nil, gemmU6x1, gemmU6x2, gemmU6x3, gemmU6x4, gemmU6x5, gemmU6x6},
+	panelI16: {nil, gemmI16x1, gemmI16x2, gemmI16x3, gemmI16x4, gemmI16x5, gemmI16x6},
+}
+
+func tileAVX2(p panelFormat, t *tile) {
+	t.check(p)
+	gemms[p][t.n](&t.w[0], &t.q[0], &t.s[0], unsafe.SliceData(t.h), &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.blocks)
+}
+
+var gemmsF32 = [tileColumns + 1]func(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int){
+	nil, gemmF32x1, gemmF32x2, gemmF32x3, gemmF32x4, gemmF32x5, gemmF32x6,
+}
+
+func tileF32AVX2(t *tileF32) {
+	t.check()
+	gemmsF32[t.n](&t.w[0], 4*t.ldw, &t.x[0], 4*t.ldx, &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.k)
+}
+
+var unpackers = map[gguf.Type]func(src *byte, stride int, dst *byte, blocks int){
+	gguf.Q4_0: unpackQ4_0, gguf.Q4_1: unpackQ4_1, gguf.Q5_0: unpackQ5_0, gguf.Q5_1: unpackQ5_1, gguf.Q8_0: unpackQ8_0,
+	gguf.Q2_K: unpackQ2_K, gguf.Q3_K: unpackQ3_K, gguf.Q4_K: unpackQ4_K, gguf.Q5_K: unpackQ5_K, gguf.Q6_K: unpackQ6_K,
+	gguf.IQ4_NL: unpackIQ4_NL, gguf.IQ4_XS: unpackIQ4_XS,
+}
+
+func unpackAVX2(t gguf.Type, dst []byte, src rowBlocks) {
+	info, _ := t.Info()
+	_ = dst[:src.blocks*int(info.Block)/blockK*unpackings[t].panel.blockBytes()]
+	_ = src.data[:(panelRows-1)*src.stride+src.blocks*int(info.Bytes)]
+	unpackers[t](&src.data[0], src.stride, &dst[0], src.blocks)
+}
+
+func widenAVX2(t gguf.Type, dst []float32, src rowBlocks, k int) {
+	_ = dst[:k*panelRows]
+	_ = src.data[:(panelRows-1)*src.stride+k*floatCodecs[t].bytes]
+	if k >= 4 {
+		widen := unpackF32
+		switch t {
+		case gguf.F16:
+			widen = unpackF16
+		case gguf.BF16:
+			widen = unpackBF16
+		}
+		widen(&src.data[0], src.stride, (*byte)(unsafe.Pointer(&dst[0])), k/4)
+	}
+	widenFrom(t, dst, src, k&^3, k)
+}
+
+func transposeAVX2(dst, rows []float32, k int) {
+	if k == 0 {
+		return
+	}
+	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&rows[0])), 4*len(rows))
+	widenAVX2(gguf.F32, dst, rowBlocks{data: bytes, stride: 4 * k}, k)
+}
+
+type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+
+var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
+	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2},
+	gguf.Q4_1:   {nil, dotQ4_1x1, dotQ4_1x2},
+	gguf.Q5_0:   {nil, dotQ5_0x1, dotQ5_0x2},
+	gguf.Q5_1:   {nil, dotQ5_1x1, dotQ5_1x2},
+	gguf.Q8_0:   {nil, dotQ8_0x1, dotQ8_0x2},
+	gguf.Q2_K:   {nil, dotQ2_Kx1, dotQ2_Kx2},
+	gguf.Q3_K:   {nil, dotQ3_Kx1, dotQ3_Kx2},
+	gguf.Q4_K:   {nil, dotQ4_Kx1, dotQ4_Kx2},
+	gguf.Q5_K:   {nil, dotQ5_Kx1, dotQ5_Kx2},
+	gguf.Q6_K:   {nil, dotQ6_Kx1, dotQ6_Kx2},
+	gguf.IQ4_NL: {nil, dotIQ4_NLx1, dotIQ4_NLx2},
+	gguf.IQ4_XS: {nil, dotIQ4_XSx1, dotIQ4_XSx2},
+}
+
+func dotAVX2(t gguf.Type) func(*dotJob) {
+	functions, ok := dotFuncs[t]
+	if !ok {
+		return nil
+	}
+	info, _ := t.Info()
+	return func(d *dotJob) {
+		d.check(d.blocks * int(info.Bytes))
+		if d.x.n < d.columns || d.x.k != d.blocks*int(info.Block) {
+			panic("kernel: activations do not fit the rows")
+		}
+		x := &d.x
+		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*x.k/16]
+		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
+			x.k, d.blocks, &d.y[0], d.rows)
+	}
+}
+
+type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+
+func wideDotAVX2(t gguf.Type) func(*dotJob) {
+	var functions [maxDotColumns + 1]wideDotFunc
+	switch t {
+	case gguf.F32:
+		functions = [...]wideDotFunc{nil, dotF32x1, dotF32x2}
+	case gguf.F16:
+		functions = [...]wideDotFunc{nil, dotF16x1, dotF16x2}
+	case gguf.BF16:
+		functions = [...]wideDotFunc{nil, dotBF16x1, dotBF16x2}
+	default:
+		return nil
+	}
+	codec := floatCodecs[t]
+	return func(d *dotJob) {
+		d.check(d.blocks * codec.bytes)
+		_ = d.wide[:d.columns*d.blocks]
+		whole := d.blocks &^ 7
+		if whole == 0 {
+			clear(d.y[:4*d.rows*d.columns])
+		} else {
+			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.blocks, whole/8, &d.y[0], d.rows)
+		}
+		for i := range 4 * d.rows * d.columns { // what is left of each row
+			r, c, stream := i/(4*d.columns), i/4%d.columns, i%4
+			row := d.data[stream*d.hop+r*d.stride:]
+			for k := whole; k < d.blocks; k++ {
+				d.y[i] += codec.at(row[k*codec.bytes:]) * d.wide[c*d.blocks+k]
+			}
+		}
+	}
+}
+
+func prefetchAVX2(b []byte) {
+	if len(b) >= 64 {
+		prefetch(&b[0], len(b)/64)
+	}
+}
