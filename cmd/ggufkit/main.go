@@ -83,6 +83,11 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, c := range slices.Concat(app.Commands, app.Command("meta").Subcommands) {
 		c.OnUsageError = wrongUsage
+		for _, f := range c.Flags {
+			if b, ok := f.(*cli.BoolFlag); ok {
+				b.DisableDefaultText = true
+			}
+		}
 	}
 	return app
 }

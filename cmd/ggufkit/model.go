@@ -15,7 +15,7 @@ import (
 func modelFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` to load", Required: true},
-		&cli.StringFlag{Name: "precision", Value: "fast", Usage: "`exact`: float32 throughout; fast: activations in 8 bits"},
+		&cli.StringFlag{Name: "precision", Value: "fast", Usage: "`P` is exact (float32 throughout) or fast (activations in 8 bits)"},
 		&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "compute at most `N` tokens at once (0: 512)"},
 		threadsFlag(),
 	}
@@ -86,7 +86,7 @@ func sampleFlags() []cli.Flag {
 		&cli.Float64Flag{Name: "top-p", Value: 0.95, Usage: "draw from the most likely tokens that together have probability `P` (1: all)"},
 		&cli.Float64Flag{Name: "min-p", Value: 0.05, Usage: "draw from tokens at least `P` times as likely as the first (0: all)"},
 		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely by `X` (1: off)"},
-		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "window of the penalty in tokens (0: off, -1: all)"},
+		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "look back `N` tokens for the penalty (0: off, -1: all)"},
 		&cli.Int64Flag{Name: "seed", Aliases: []string{"s"}, Value: -1, Usage: "the same `SEED` gives the same text (-1: another one every time)"},
 	}
 }
