@@ -53,17 +53,22 @@ func TestVariants(t *testing.T) {
 
 // A SentencePiece tokenizer is whole in either of its files.
 func TestSentencePieceFiles(t *testing.T) {
-	dir := filepath.Join("testdata", "spm")
-	texts := readJSON[[]textCase](t, filepath.Join(dir, "tokens.json"))
-	chats := readJSON[[]chatCase](t, filepath.Join(dir, "chat.json"))
-	for _, without := range []string{"tokenizer.json", "tokenizer.model"} {
-		for source, tok := range checkpoint(t, variant(t, dir, map[string]any{without: nil}), rowsOf(t, dir)) {
-			checkTexts(t, tok, texts, chats)
-			if source == "checkpoint" && strings.Contains(strings.Join(tok.Vocab.Notes, "\n"), "without being among the merges") {
-				t.Errorf("the merges are complete: %q", tok.Vocab.Notes)
+	for _, folder := range []string{"spm", "gemma", "phi3"} {
+		dir := filepath.Join("testdata", folder)
+		texts := readJSON[[]textCase](t, filepath.Join(dir, "tokens.json"))
+		chats := readJSON[[]chatCase](t, filepath.Join(dir, "chat.json"))
+		for _, without := range []string{"tokenizer.json", "tokenizer.model"} {
+			for source, tok := range checkpoint(t, variant(t, dir, map[string]any{without: nil}), rowsOf(t, dir)) {
+				t.Run(folder+" without "+without+"/"+source, func(t *testing.T) {
+					checkTexts(t, tok, texts, chats)
+					if strings.Contains(strings.Join(tok.Vocab.Notes, "\n"), "without being among the merges") {
+						t.Errorf("the merges are complete: %q", tok.Vocab.Notes)
+					}
+				})
 			}
 		}
 	}
+	dir := filepath.Join("testdata", "spm")
 	incomplete := variant(t, dir, map[string]any{"tokenizer.model": nil, "tokenizer.json": func(o map[string]any) {
 		merges := obj(o, "model")["merges"].([]any)
 		obj(o, "model")["merges"] = append(merges[:10:10], merges[11:]...)
@@ -161,21 +166,29 @@ func TestRecognize(t *testing.T) {
 			t.Errorf("%s: %v %v", name, v, err)
 		}
 	}
-	for pre, c := range map[string]func(map[string]any){
-		"qwen2": pattern(`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`),
-		"gpt-2": func(o map[string]any) {
+	digits := func(o map[string]any) {
+		o["pre_tokenizer"] = map[string]any{"type": "Sequence", "pretokenizers": []any{
+			map[string]any{"type": "Digits", "individual_digits": true}, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
+		}}
+	}
+	for pre, c := range map[string]struct {
+		modelType string
+		change    func(map[string]any)
+	}{
+		"qwen2": {"qwen2", pattern(patterns["qwen2"].pattern)},
+		"gpt-2": {"gpt2", func(o map[string]any) {
 			o["pre_tokenizer"] = map[string]any{"type": "ByteLevel", "add_prefix_space": false}
-		},
-		"smollm": func(o map[string]any) {
-			o["pre_tokenizer"] = map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Digits", "individual_digits": true}, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true},
-			}}
-		},
+		}},
+		"smollm":    {"llama", digits},
+		"starcoder": {"starcoder2", digits}, // the same splits: the family decides
 	} {
-		dir := variant(t, dir, map[string]any{"tokenizer.json": func(o map[string]any) {
-			obj(o, "model")["ignore_merges"] = false
-			c(o)
-		}})
+		dir := variant(t, dir, map[string]any{
+			"tokenizer.json": func(o map[string]any) {
+				obj(o, "model")["ignore_merges"] = false
+				c.change(o)
+			},
+			"config.json": func(o map[string]any) { o["model_type"] = c.modelType },
+		})
 		if v, err := FromCheckpoint(dir, bpeRows, ""); err != nil || v.Pre != pre {
 			t.Errorf("%s: %v %v", pre, v, err)
 		}
@@ -256,6 +269,27 @@ func TestSpecialFlag(t *testing.T) {
 	}
 }
 
+// A token that the template writes and nobody flags is told.
+func TestUnflaggedMarker(t *testing.T) {
+	dir := filepath.Join("testdata", "bpe")
+	v, err := FromCheckpoint(dir, bpeRows, "")
+	if err != nil || strings.Contains(strings.Join(v.Notes, "\n"), "marker") {
+		t.Fatalf("%v %v", v, err)
+	}
+	dir = variant(t, dir, map[string]any{
+		"tokenizer_config.json": func(o map[string]any) { o["chat_template"] = "{{ '<turn>' + messages[0].role + '<other>' }}" },
+		"tokenizer.json": func(o map[string]any) {
+			vocab := obj(o, "model", "vocab")
+			delete(vocab, v.Tokens[300])
+			vocab["<turn>"] = 300
+		},
+	})
+	v, err = FromCheckpoint(dir, bpeRows, "")
+	if err != nil || !strings.Contains(strings.Join(v.Notes, "\n"), `token 300 "<turn>" is a marker`) {
+		t.Errorf("%v %q", err, v.Notes)
+	}
+}
+
 // Every id that ends a generation survives; null and -1 are no ids.
 func TestIDSources(t *testing.T) {
 	dir := variant(t, filepath.Join("testdata", "bpe"), map[string]any{
@@ -332,7 +366,7 @@ func TestVocabAndMerges(t *testing.T) {
 		"tokenizer_config.json": func(o map[string]any) { o["tokenizer_class"] = "Qwen2TokenizerFast" },
 	}
 	w, err := FromCheckpoint(variant(t, filepath.Join("testdata", "bpe"), changes), bpeRows, "")
-	if err != nil || w.Pre != "qwen2" || !slices.Equal(w.Tokens, v.Tokens) || !slices.Equal(w.Types, v.Types) || !slices.Equal(w.Merges, v.Merges) {
+	if err != nil || w.Pre != "qwen2" || w.Normalizer != "NFC" || !slices.Equal(w.Tokens, v.Tokens) || !slices.Equal(w.Types, v.Types) || !slices.Equal(w.Merges, v.Merges) {
 		t.Fatalf("%v", err)
 	}
 	changes["tokenizer_config.json"] = map[string]any{"tokenizer_class": "OddTokenizer"}

@@ -35,12 +35,18 @@ func TestStages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var texts []string
 		for range 3000 {
 			var b strings.Builder
 			for range rng.IntN(20) {
 				b.WriteRune(alphabet[rng.IntN(len(alphabet))])
 			}
-			text := b.String()
+			texts = append(texts, b.String())
+		}
+		for _, unit := range longUnits {
+			texts = append(texts, strings.Repeat(unit, 4096/len(unit)))
+		}
+		for _, text := range texts {
 			var got, want []string
 			for rest := text; rest != ""; {
 				n := p.stage(rest)
@@ -52,7 +58,7 @@ func TestStages(t *testing.T) {
 				want = append(want, m.String())
 			}
 			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("%s: %q: %q, want %q (%v)", name, text, got, want, err)
+				t.Fatalf("%s: %.100q: %.200q, want %.200q (%v)", name, text, got, want, err)
 			}
 		}
 	}

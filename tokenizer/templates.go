@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -46,7 +47,27 @@ func (b *vocabBuilder) templates() error {
 			}
 		}
 	}
+	b.noteMarkers()
 	return nil
+}
+
+// marker is how templates write the tokens that frame a turn.
+var marker = regexp.MustCompile(`<[^<>\s'"{}]+>|\[/?[A-Z_]+\]`)
+
+// noteMarkers tells of tokens that a template writes as markers, but that are encoded like any text.
+func (b *vocabBuilder) noteMarkers() {
+	written := map[string]bool{}
+	for _, text := range b.v.Templates {
+		for _, m := range marker.FindAllString(text, -1) {
+			written[m] = true
+		}
+	}
+	types := b.v.typesByText()
+	for id, text := range b.v.Tokens {
+		if written[text] && types[id] == Normal {
+			b.note("token %d %q is a marker in the chat template, but is not flagged as special: it is encoded like any text, so it may not come out as one token", id, text)
+		}
+	}
 }
 
 // namedTemplates reads a template, or a list of named ones of which "default" is the one without a name.

@@ -232,13 +232,15 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// longUnits are repeated to make texts without an end in sight.
+var longUnits = []string{"a", " ", ".", "1", "\u0301", "👧", "\n", "<", "'", "A", "É", "ʰA", "'s"}
+
 // Long runs of one character take n log n time and constant stack: quadratic time would be many minutes.
 func TestLongRuns(t *testing.T) {
 	const size, limit = 1 << 20, 20 * time.Second
-	units := []string{"a", " ", ".", "1", "\u0301", "👧", "\n", "<", "'"}
 	for i := range preTokenizers {
 		p := &preTokenizers[i]
-		for _, unit := range units {
+		for _, unit := range longUnits {
 			text := strings.Repeat(unit, size/len(unit))
 			start, n := time.Now(), 0
 			p.split(text, func(word string) bool { n += len(word); return true })
@@ -247,9 +249,11 @@ func TestLongRuns(t *testing.T) {
 			}
 		}
 	}
-	for name, v := range map[string]*Vocab{"spm": spmVocab(), "gpt-2": bytesVocab("gpt-2"), "llama-bpe": bytesVocab("llama-bpe")} {
+	composed := bytesVocab("qwen2")
+	composed.Normalizer = nfc
+	for name, v := range map[string]*Vocab{"spm": spmVocab(), "gpt-2": bytesVocab("gpt-2"), "llama-bpe": bytesVocab("llama-bpe"), "NFC": composed} {
 		tok := mustNew(t, v)
-		for _, unit := range units {
+		for _, unit := range longUnits {
 			text := strings.Repeat(unit, size/len(unit))
 			start := time.Now()
 			ids, err := tok.Encode(text, EncodeOptions{ParseSpecial: true})
