@@ -85,8 +85,40 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
+// The wiring and the tensors of a declaration must tell the same story.
+func TestWiringFitsTensors(t *testing.T) {
+	for _, s := range All {
+		b := &s.Block
+		has := func(name string) bool {
+			return slices.ContainsFunc(s.Tensors, func(r Tensor) bool { return r.Name == name })
+		}
+		for name, want := range map[string]bool{
+			"blk.%d.attn_qkv.weight": b.FusedQKV, "blk.%d.attn_q.weight": !b.FusedQKV, "blk.%d.attn_q_norm.weight": b.QKNorm, "blk.%d.attn_k_norm.weight": b.QKNorm,
+			"blk.%d.post_attention_norm.weight": b.PostNorm, "blk.%d.post_ffw_norm.weight": b.PostNorm, "position_embd.weight": b.Positions,
+			"blk.%d.ffn_gate.weight": b.Gated && !b.FusedGateUp, "blk.%d.attn_norm.bias": b.Norm == "layer", "output_norm.bias": b.Norm == "layer",
+			"rope_freqs.weight": b.Rope != "none", "token_embd.weight": true, "output_norm.weight": true, "output.weight": true,
+		} {
+			if has(name) != want {
+				t.Errorf("%s: tensor %s declared: %v, which the wiring does not fit", s.Name, name, !want)
+			}
+		}
+		if !slices.Contains([]string{"rms", "layer"}, b.Norm) || !slices.Contains([]string{"norm", "neox", "none"}, b.Rope) ||
+			!slices.Contains([]string{"silu", "gelu", "gelu_tanh"}, b.Activation) {
+			t.Errorf("%s: wiring %+v", s.Name, *b)
+		}
+		if b.Rope == "none" && (b.NoRopeEvery > 0 || b.Window.FreqBase > 0) || b.FusedGateUp && !b.Gated || b.Rope == "none" && !b.Positions {
+			t.Errorf("%s: the parts of the wiring contradict each other: %+v", s.Name, *b)
+		}
+		permuted := slices.ContainsFunc(s.Tensors, func(r Tensor) bool { return strings.HasPrefix(r.Transform, "permute") })
+		if permuted != (b.Rope == "norm") {
+			t.Errorf("%s: rope %q, but rows are reordered: %v", s.Name, b.Rope, permuted)
+		}
+	}
+}
+
 func TestForHF(t *testing.T) {
-	for class, want := range map[string]string{"LlamaForCausalLM": "llama", "LlamaModel": "llama", "Qwen2ForCausalLM": "qwen2", "Qwen2Model": "qwen2"} {
+	for class, want := range map[string]string{"LlamaForCausalLM": "llama", "LlamaModel": "llama", "Qwen2ForCausalLM": "qwen2", "Qwen2Model": "qwen2",
+		"MistralForCausalLM": "llama", "Gemma3ForConditionalGeneration": "gemma3", "GPT2Model": "gpt2"} {
 		if s, err := ForHF(class); err != nil || s.Name != want {
 			t.Errorf("%s: %v", class, err)
 		}

@@ -213,6 +213,8 @@ func TestYarnAttention(t *testing.T) {
 func FuzzConfig(f *testing.F) {
 	f.Add(`{"architectures": ["LlamaForCausalLM"], "rope_scaling": {"type": "yarn", "factor": 4, "mscale": 1}, "hidden_act": "silu"}`)
 	f.Add(`{"architectures": ["Qwen2ForCausalLM"], "rope_parameters": {"a": {"rope_theta": 1}, "b": {"rope_type": "llama3"}}}`)
+	f.Add(`{"architectures": ["Gemma3ForConditionalGeneration"], "text_config": {"rope_parameters": {"sliding_attention": {"rope_theta": 1}}}}`)
+	f.Add(`{"architectures": ["Phi3ForCausalLM"], "rope_scaling": {"type": "su", "long_factor": [1, 2], "short_factor": [1.5]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		c := &config{file: "config.json", root: object{}}
 		if json.Unmarshal([]byte(text), &c.root) != nil || c.settle() != nil {
