@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -32,10 +33,21 @@ func variants() map[string]tiny {
 	vary("one key head", func(m *tiny) { m.kvHeads = 1 })
 	vary("no sharing", func(m *tiny) { m.kvHeads = 6 })
 	vary("partial rope", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.dimension_count": gguf.New(uint32(4))} })
-	vary("rope base", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.freq_base": gguf.New(float32(50))} })
-	vary("rope factors", func(m *tiny) { m.factors = map[string][]float32{"rope_freqs.weight": {1, 2.5, 8}} })
-	vary("linear scaling", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.scaling.factor": gguf.New(float32(4))} })
-	vary("legacy linear scaling", func(m *tiny) { m.keys = map[string]gguf.Value{"rope.scale_linear": gguf.New(float32(4))} })
+	vary("rope base", func(m *tiny) {
+		m.keys = map[string]gguf.Value{"rope.freq_base": gguf.New(float32(50))}
+		m.want.rotation = []rotated{{base: 50}, {base: 50}}
+	})
+	vary("rope factors", func(m *tiny) {
+		m.want.divisors = []float32{1, 2.5, 8}
+		m.factors = map[string][]float32{"rope_freqs.weight": m.want.divisors}
+	})
+	slowed := []rotated{{base: 10000, factor: 4}, {base: 10000, factor: 4}}
+	vary("linear scaling", func(m *tiny) {
+		m.keys, m.want.rotation = map[string]gguf.Value{"rope.scaling.factor": gguf.New(float32(4))}, slowed
+	})
+	vary("legacy linear scaling", func(m *tiny) {
+		m.keys, m.want.rotation = map[string]gguf.Value{"rope.scale_linear": gguf.New(float32(4))}, slowed
+	})
 	vary("per block", func(m *tiny) { m.perBlockKV, m.perBlockFF = []int64{3, 1}, []int64{20, 7} })
 	vary("f16", func(m *tiny) { m.matrix = gguf.F16 })
 	vary("bf16", func(m *tiny) { m.matrix = gguf.BF16 })
@@ -55,6 +67,7 @@ func variants() map[string]tiny {
 	for _, t := range []gguf.Type{gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K} {
 		out[t.String()] = quantTiny(t)
 	}
+	maps.Copy(out, families())
 	return out
 }
 
@@ -81,7 +94,10 @@ func TestExactSplits(t *testing.T) {
 	for name, c := range map[string]struct {
 		tiny
 		tokens int
-	}{"llama": {llamaTiny(), 600}, "q4_k": {quantTiny(gguf.Q4_K), 50}} {
+	}{
+		"llama": {llamaTiny(), 600}, "q4_k": {quantTiny(gguf.Q4_K), 50}, "gemma2": {families()["gemma2"], 200}, "gemma3": {families()["gemma3"], 200},
+		"phi3": {families()["phi3"], 120}, "gpt2": {families()["gpt2"], 120}, "starcoder2": {families()["starcoder2"], 120},
+	} {
 		t.Run(name, func(t *testing.T) {
 			m, ids := c.tiny, c.ids(c.tokens)
 			want := all(t, newSession(t, m.load(t, Options{Precision: Exact, Threads: 1})), ids, len(ids))

@@ -1,11 +1,29 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/ggufkit/ggufkit/arch"
 )
+
+// expected is what metadata and family of a model come to, as a test tells it. The zero value is llama's way.
+type expected struct {
+	rotation          []rotated // per block; nil: all rotate by base 10000, if the family does at all
+	divisors          []float32 // of the frequencies in blocks that see everything
+	magnitude         float64   // of what is rotated there; 0: 1
+	window            []int     // per block, 0: none; nil: no block has one
+	scale             float64   // of scores; 0: 1/sqrt(headK)
+	attnCap, finalCap float64   // 0: none
+	embedScale        float64   // 0: 1
+}
+
+// rotated is how a block rotates.
+type rotated struct {
+	base   float64 // 0: not at all
+	factor float64 // divides all frequencies; 0: 1
+}
 
 // reference computes the logits of all positions from the definitions, in float64 and without any cache or tile.
 type reference struct {
@@ -29,10 +47,16 @@ func (r *reference) values(name string) []float32 {
 // logits are those of every position of ids.
 func (r *reference) logits(ids []int32) [][]float64 {
 	r.decoded = map[string][]float32{}
-	embed := r.values("token_embd.weight")
+	embed, positions := r.values("token_embd.weight"), r.values("position_embd.weight")
 	x := make([][]float64, len(ids))
 	for t, id := range ids {
 		x[t] = widen(embed[int(id)*r.m.embd:][:r.m.embd])
+		for i := range x[t] {
+			x[t][i] *= cmp.Or(r.m.want.embedScale, 1)
+			if positions != nil {
+				x[t][i] += float64(positions[t*r.m.embd+i])
+			}
+		}
 	}
 	for il := range r.m.layers {
 		r.attend(x, il)
@@ -45,35 +69,62 @@ func (r *reference) logits(ids []int32) [][]float64 {
 	out := make([][]float64, len(ids))
 	for t := range x {
 		out[t] = r.linear(output, r.norm("output_norm", x[t]))
+		for i, l := range out[t] {
+			out[t][i] = capped(l, r.m.want.finalCap)
+		}
 	}
 	return out
 }
 
-func (r *reference) attend(x [][]float64, il int) {
+// capped is limit*tanh(x/limit), or x where there is no limit.
+func capped(x, limit float64) float64 {
+	if limit == 0 {
+		return x
+	}
+	return limit * math.Tanh(x/limit)
+}
+
+// projections are the query, key and value heads of all positions, rotated.
+func (r *reference) projections(x [][]float64, il int) (q, k, v [][]float64) {
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", il, part) }
-	heads, kvHeads := r.p.NHead[il], r.p.NHeadKV[il]
-	q, k, v := make([][]float64, len(x)), make([][]float64, len(x)), make([][]float64, len(x))
 	for t := range x {
 		h := r.norm(name("attn_norm"), x[t])
-		q[t], k[t], v[t] = r.linear(name("attn_q"), h), r.linear(name("attn_k"), h), r.linear(name("attn_v"), h)
-		for i, vectors := range [][]float64{q[t], k[t]} {
+		qt, kt, vt := r.linear(name("attn_q"), h), r.linear(name("attn_k"), h), r.linear(name("attn_v"), h)
+		if fused := r.linear(name("attn_qkv"), h); fused != nil {
+			nq, nk := r.p.NHead[il]*r.m.headK, r.p.NHeadKV[il]*r.m.headK
+			qt, kt, vt = fused[:nq], fused[nq:nq+nk], fused[nq+nk:]
+		}
+		for part, vectors := range map[string][]float64{"attn_q_norm": qt, "attn_k_norm": kt} {
 			for at := 0; at < len(vectors); at += r.m.headK {
 				head := vectors[at:][:r.m.headK]
-				if r.m.spec.Block.QKNorm {
-					copy(head, r.norm(name([]string{"attn_q_norm", "attn_k_norm"}[i]), head))
+				if r.values(name(part)+".weight") != nil {
+					copy(head, r.norm(name(part), head))
 				}
-				r.rotate(head, t)
+				r.rotate(head, il, t)
 			}
 		}
+		q, k, v = append(q, qt), append(k, kt), append(v, vt)
 	}
+	return q, k, v
+}
+
+func (r *reference) attend(x [][]float64, il int) {
+	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", il, part) }
+	heads, kvHeads, want := r.p.NHead[il], r.p.NHeadKV[il], &r.m.want
+	scale := cmp.Or(want.scale, 1/math.Sqrt(float64(r.m.headK)))
+	q, k, v := r.projections(x, il)
 	for t := range x {
+		first := 0
+		if want.window != nil && want.window[il] > 0 {
+			first = max(t+1-want.window[il], 0)
+		}
 		var out []float64
 		for h := range heads {
 			kv := h / (heads / kvHeads)
 			query := q[t][h*r.m.headK:][:r.m.headK]
 			weights, total := make([]float64, t+1), 0.0
-			for s := range weights {
-				weights[s] = math.Exp(dot(query, k[s][kv*r.m.headK:][:r.m.headK]) / math.Sqrt(float64(r.m.headK)))
+			for s := first; s <= t; s++ {
+				weights[s] = math.Exp(capped(dot(query, k[s][kv*r.m.headK:][:r.m.headK])*scale, want.attnCap))
 				total += weights[s]
 			}
 			head := make([]float64, r.m.headV)
@@ -84,26 +135,39 @@ func (r *reference) attend(x [][]float64, il int) {
 			}
 			out = append(out, head...)
 		}
-		add(x[t], r.linear(name("attn_output"), out))
+		r.join(x[t], r.linear(name("attn_output"), out), name("post_attention_norm"))
 	}
 }
 
+// join adds what a branch computed to the stream, normed if the model has weights for that.
+func (r *reference) join(x, branch []float64, post string) {
+	if r.values(post+".weight") != nil {
+		branch = r.norm(post, branch)
+	}
+	add(x, branch)
+}
+
 // rotate turns the pairs of a head at position t.
-func (r *reference) rotate(head []float64, t int) {
-	if r.m.spec.Block.Rope == "none" {
+func (r *reference) rotate(head []float64, il, t int) {
+	want := &r.m.want
+	turn, magnitude := rotated{base: 10000}, cmp.Or(want.magnitude, 1)
+	if want.rotation != nil {
+		turn = want.rotation[il]
+	}
+	if r.m.spec.Block.Rope == "none" || turn.base == 0 {
 		return
 	}
 	dim := r.p.Rope.Dim
 	for i := range dim / 2 {
-		angle := float64(t) * math.Pow(r.p.Rope.FreqBase, -2*float64(i)/float64(dim)) / r.p.Rope.Factor
-		if f := r.m.factors["rope_freqs.weight"]; f != nil {
-			angle /= float64(f[i])
+		angle := float64(t) * math.Pow(turn.base, -2*float64(i)/float64(dim)) / cmp.Or(turn.factor, 1)
+		if want.divisors != nil {
+			angle /= float64(want.divisors[i])
 		}
 		a, b := 2*i, 2*i+1
 		if r.m.spec.Block.Rope == "neox" {
 			a, b = i, i+dim/2
 		}
-		u, v := head[a], head[b]
+		u, v := head[a]*magnitude, head[b]*magnitude
 		head[a] = u*math.Cos(angle) - v*math.Sin(angle)
 		head[b] = u*math.Sin(angle) + v*math.Cos(angle)
 	}
@@ -118,17 +182,18 @@ func (r *reference) feedForward(x [][]float64, il int) {
 	}[r.m.spec.Block.Activation]
 	for t := range x {
 		h := r.norm(name("ffn_norm"), x[t])
-		y := r.linear(name("ffn_up"), h)
-		if r.m.spec.Block.Gated {
-			for i, g := range r.linear(name("ffn_gate"), h) {
-				y[i] *= f(g)
-			}
-		} else {
-			for i := range y {
+		gate, y := r.linear(name("ffn_gate"), h), r.linear(name("ffn_up"), h)
+		if n := r.p.NFF[il]; len(y) > n {
+			gate, y = y[:n], y[n:]
+		}
+		for i := range y {
+			if gate != nil {
+				y[i] *= f(gate[i])
+			} else {
 				y[i] = f(y[i])
 			}
 		}
-		add(x[t], r.linear(name("ffn_down"), y))
+		r.join(x[t], r.linear(name("ffn_down"), y), name("post_ffw_norm"))
 	}
 }
 
@@ -154,8 +219,12 @@ func (r *reference) norm(name string, x []float64) []float64 {
 	return y
 }
 
+// linear is nil if the model has no such weight.
 func (r *reference) linear(name string, x []float64) []float64 {
 	w, b := r.values(name+".weight"), r.values(name+".bias")
+	if w == nil {
+		return nil
+	}
 	y := make([]float64, len(w)/len(x))
 	for i := range y {
 		for k, v := range w[i*len(x):][:len(x)] {

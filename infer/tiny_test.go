@@ -26,6 +26,7 @@ type tiny struct {
 	factors                map[string][]float32  // divisors of rope frequencies, by the tensor's name
 	keys                   map[string]gguf.Value // more metadata, without the architecture's prefix
 	perBlockKV, perBlockFF []int64               // arrays in place of kvHeads and ff
+	want                   expected
 }
 
 // llamaTiny is odd in every dimension that may be.
