@@ -114,7 +114,7 @@ type Block struct {
 }
 
 // Window is attention within a sliding window: a windowed block sees the last attention.sliding_window positions, its own included.
-// Without that key, or where it is 0, Default counts; if that is 0 too there is no window.
+// Without that key Default counts. 0 is no window; a family that has Default or GlobalEvery may not set the key so.
 type Window struct {
 	Default int
 	// GlobalEvery: every so manieth block sees all positions: those with (il+1) % GlobalEvery == 0. 0: every block is windowed. The metadata
