@@ -35,7 +35,8 @@ func ggufkit(t *testing.T, args ...string) (stdout string) {
 
 func TestChatWithRealModel(t *testing.T) {
 	model := filepath.Join(models(t), "SmolLM2-135M-Instruct.Q4_1.gguf")
-	answer := ggufkit(t, "chat", "-m", model, "-p", "What is the capital of France?", "--temp", "0", "-n", "32", "-q")
+	// Asked "What is ...?", the model's first token leads by less than what activations in 8 bits leave (see package eval).
+	answer := ggufkit(t, "chat", "-m", model, "-p", "Name the capital of France.", "--temp", "0", "-n", "32", "-q")
 	if !strings.Contains(answer, "Paris") {
 		t.Errorf("the answer is %q", answer)
 	}
