@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"golang.org/x/text/unicode/norm"
 )
 
 // bytesVocab is a byte-level vocabulary of the 256 bytes, some merges and some special tokens.
@@ -278,6 +279,9 @@ func FuzzRoundTrip(f *testing.F) {
 		toks = append(toks, mustNew(f, bytesVocab(preTokenizers[i].names[0])))
 	}
 	spm := mustNew(f, spmVocab())
+	strips := bytesVocab("tekken")
+	strips.Normalizer, strips.LStrip, strips.RStrip = nfc, []int32{strips.BOS}, []int32{strips.BOS, strips.EOS}
+	stripping := mustNew(f, strips)
 	f.Fuzz(func(t *testing.T, text string, special bool) {
 		o := EncodeOptions{ParseSpecial: special}
 		for _, tok := range toks {
@@ -291,7 +295,18 @@ func FuzzRoundTrip(f *testing.F) {
 			}
 			tok.CleanSpaces(back)
 		}
-		ids, err := spm.Encode(text, EncodeOptions{AddSpecial: true, ParseSpecial: special})
+		// What is swallowed does not come back, but all that is no space does.
+		ids, err := stripping.Encode(text, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		solid := func(s string) string {
+			return strings.ReplaceAll(norm.NFD.String(strings.Join(strings.Fields(s), "")), graphemeJoiner, "")
+		}
+		if back, err := stripping.Decode(ids, true); err != nil || solid(back) != solid(validUTF8(text)) {
+			t.Fatalf("stripping: %q %v, want %q", back, err, text)
+		}
+		ids, err = spm.Encode(text, EncodeOptions{AddSpecial: true, ParseSpecial: special})
 		if err != nil {
 			t.Fatal(err)
 		}
