@@ -10,49 +10,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
-	"github.com/ggufkit/ggufkit/infer/eval"
-	"github.com/ggufkit/ggufkit/infer/sample"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/ggufkit/ggufkit/tokenizer/chat"
 )
 
 const smolLM2 = "SmolLM2-135M-Instruct.Q4_1"
-
-// folder is the value of an environment variable that must be set.
-func folder(t *testing.T, variable string) string {
-	t.Helper()
-	dir := os.Getenv(variable)
-	if dir == "" {
-		t.Fatalf("%s does not name a folder", variable)
-	}
-	return dir
-}
-
-// loadSmolLM2 opens the real model.
-func loadSmolLM2(t *testing.T, o infer.Options) (*infer.Model, *tokenizer.Tokenizer) {
-	t.Helper()
-	f, err := gguf.Open(filepath.Join(folder(t, "GGUFKIT_MODELS"), smolLM2+".gguf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	vocab, err := tokenizer.VocabOf(f.Meta)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := tokenizer.New(vocab)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := infer.Load(f, f.Meta, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	return m, tok
-}
 
 // In exact precision the answer is transformers' (real/smollm2-135m.json). There the first token leads by 0.1 only, less than what 8 bits leave
 // of the activations, and llama.cpp starts differently; so fast precision is asked in a way that leaves less doubt.
@@ -64,7 +27,7 @@ func TestCapitalOfFrance(t *testing.T) {
 		{infer.Exact, "What is the capital of France?"},
 		{infer.Fast, "Name the capital of France."},
 	} {
-		m, tok := loadSmolLM2(t, infer.Options{Precision: c.precision})
+		m, tok := loadModel(t, smolLM2, infer.Options{Precision: c.precision})
 		if text, reason := answer(t, m, tok, c.question); text != "The capital of France is Paris." || reason != infer.StopEnd {
 			t.Errorf("%s %q (%s)", c.question, text, reason)
 		}
@@ -80,31 +43,7 @@ func answer(t *testing.T, m *infer.Model, tok *tokenizer.Tokenizer, question str
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := tok.Encode(prompt, tokenizer.EncodeOptions{ParseSpecial: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := m.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sampler, err := sample.New(sample.Options{TopP: 1, RepeatPenalty: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []int32
-	reason, err := infer.Generate(t.Context(), s, ids, sampler, infer.GenerateOptions{MaxTokens: 32, EOG: tok.IsEOG}, func(id int32) error {
-		out = append(out, id)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := tok.Decode(out, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text, reason
+	return write(t, m, tok, prompt, tokenizer.EncodeOptions{ParseSpecial: true}, 32)
 }
 
 // recorded is a file of reference logits: the most likely tokens of every position of some texts.
@@ -138,7 +77,7 @@ func TestTopTokens(t *testing.T) {
 		if err := json.Unmarshal(data, &ref); err != nil {
 			t.Fatal(err)
 		}
-		m, _ := loadSmolLM2(t, infer.Options{Precision: c.precision})
+		m, _ := loadModel(t, smolLM2, infer.Options{Precision: c.precision})
 		positions, same, worst := 0, 0, 0.0
 		for run, r := range ref.Runs {
 			s, err := m.NewSession()
@@ -170,48 +109,6 @@ func TestTopTokens(t *testing.T) {
 	}
 }
 
-// The running perplexity after four windows is llama-perplexity's within half a percent.
 func TestPerplexityOfHeldoutText(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(folder(t, "ORACLE"), "real", "perplexity.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ref struct {
-		Models map[string]struct {
-			Context int
-			Running []float64 `json:"running_after_each_chunk"`
-		}
-	}
-	if err := json.Unmarshal(data, &ref); err != nil {
-		t.Fatal(err)
-	}
-	want := ref.Models[smolLM2]
-	const chunks = 4
-	if len(want.Running) < chunks {
-		t.Fatalf("no recorded perplexity of %s", smolLM2)
-	}
-	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "demo", "heldout.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, tok := loadSmolLM2(t, infer.Options{})
-	ids, err := tok.Encode(string(text), tokenizer.EncodeOptions{AddSpecial: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := eval.Perplexity(t.Context(), m, ids, eval.PerplexityOptions{
-		Context: want.Context, Chunks: chunks, BOS: -1, // the vocabulary adds none
-		Progress: func(done, _ int, r eval.PerplexityResult) {
-			t.Logf("after %d: %.4f, recorded %.4f", done, r.Perplexity, want.Running[done-1])
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w := want.Running[chunks-1]; math.Abs(got.Perplexity/w-1) > 0.005 {
-		t.Errorf("perplexity %.4f, recorded %.4f", got.Perplexity, w)
-	}
-	if n := chunks * (want.Context - want.Context/2 - 1); got.Tokens != n || got.Chunks != chunks {
-		t.Errorf("%d tokens in %d windows, want %d in %d", got.Tokens, got.Chunks, n, chunks)
-	}
+	comparePerplexity(t, smolLM2)
 }
