@@ -10,80 +10,87 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-// family is a small model of another family, without the biases that are optional.
-func family(name string, layers int) tiny {
+// zoo is small models by name.
+type zoo map[string]tiny
+
+// add makes a model of a family, without the biases that are optional.
+func (z zoo) add(name, family string, layers int, change func(*tiny)) {
 	m := llamaTiny()
-	spec, err := arch.ForGGUF(name)
+	spec, err := arch.ForGGUF(family)
 	if err != nil {
 		panic(err)
 	}
-	m.spec, m.layers, m.noOptional = spec, layers, true
-	return m
+	m.spec, m.layers, m.noOptional, m.keys = spec, layers, true, map[string]gguf.Value{}
+	change(&m)
+	z[name] = m
 }
+
+func f32(f float64) gguf.Value { return gguf.New(float32(f)) }
+func u32(n uint32) gguf.Value  { return gguf.New(n) }
 
 // families are small models of all families, with settings that each of them notices.
 func families() map[string]tiny {
-	out := map[string]tiny{}
-	add := func(name, kind string, layers int, change func(*tiny)) {
-		m := family(kind, layers)
-		m.keys = map[string]gguf.Value{}
-		change(&m)
-		out[name] = m
-	}
-	f32 := func(f float64) gguf.Value { return gguf.New(float32(f)) }
-	u32 := func(n uint32) gguf.Value { return gguf.New(n) }
-
-	add("mistral", "llama", 2, func(m *tiny) {
+	z := zoo{}
+	z.gemmas()
+	z.phis()
+	z.add("mistral", "llama", 2, func(m *tiny) {
 		m.keys["attention.sliding_window"] = u32(40)
 		m.want.window = []int{40, 40}
 	})
-	add("qwen3", "qwen3", 2, func(*tiny) {})
-	add("scale", "llama", 2, func(m *tiny) {
+	z.add("qwen3", "qwen3", 2, func(*tiny) {})
+	z.add("scale", "llama", 2, func(m *tiny) {
 		m.keys["attention.scale"] = f32(0.75)
 		m.want.scale = 0.75
 	})
-	add("gemma", "gemma", 2, func(m *tiny) { m.want.embedScale = math.Sqrt(24) })
-	add("gemma2", "gemma2", 4, func(m *tiny) {
+	yes, no := rotated{base: 10000}, rotated{}
+	z.add("smollm3", "smollm3", 5, func(m *tiny) { m.want.rotation = []rotated{yes, yes, yes, no, yes} })
+	z.add("smollm3 with a list of blocks", "smollm3", 3, func(m *tiny) {
+		m.keys["attention.rope_pattern"] = gguf.NewArray([]uint32{0, 1, 0})
+		m.want.rotation = []rotated{no, yes, no}
+	})
+	z.add("starcoder2", "starcoder2", 2, func(m *tiny) { m.noOptional, m.tied = false, true })
+	z.add("gpt2", "gpt2", 2, func(m *tiny) { m.noOptional, m.tied = false, true })
+	return z
+}
+
+func (z zoo) gemmas() {
+	scale := math.Sqrt(24)
+	z.add("gemma", "gemma", 2, func(m *tiny) { m.want.embedScale = scale })
+	z.add("gemma2", "gemma2", 4, func(m *tiny) {
 		m.keys["attention.sliding_window"] = u32(9)
 		m.keys["attn_logit_softcapping"], m.keys["final_logit_softcapping"] = f32(2), f32(3)
-		m.want = expected{embedScale: math.Sqrt(24), window: []int{9, 0, 9, 0}, attnCap: 2, finalCap: 3}
+		m.want = expected{embedScale: scale, window: []int{9, 0, 9, 0}, attnCap: 2, finalCap: 3}
 	})
 	// Files of the first weeks say nothing of caps and window; 46 blocks are the model that scales by the embedding's share of a head.
-	add("gemma2 27b", "gemma2", 46, func(m *tiny) {
-		m.want = expected{embedScale: math.Sqrt(24), attnCap: 50, finalCap: 30, scale: 1 / math.Sqrt(24./6)}
+	z.add("gemma2 27b", "gemma2", 46, func(m *tiny) {
+		m.want = expected{embedScale: scale, attnCap: 50, finalCap: 30, scale: 1 / math.Sqrt(24./6)}
 	})
-	gemma3 := func(windowed []bool, window int, base, local rotated) expected {
-		want := expected{embedScale: math.Sqrt(24)}
-		for _, w := range windowed {
-			if w {
-				want.window, want.rotation = append(want.window, window), append(want.rotation, local)
-			} else {
-				want.window, want.rotation = append(want.window, 0), append(want.rotation, base)
-			}
-		}
-		return want
-	}
 	// Other programs leave out the base of windowed blocks, and none writes which blocks they are.
-	add("gemma3", "gemma3", 7, func(m *tiny) {
+	local, global := rotated{1e4, 1}, rotated{1e6, 8}
+	z.add("gemma3", "gemma3", 7, func(m *tiny) {
 		m.keys["attention.sliding_window"], m.keys["rope.freq_base"] = u32(33), f32(1e6)
 		m.keys["rope.scaling.type"], m.keys["rope.scaling.factor"] = gguf.New("linear"), f32(8)
-		m.want = gemma3([]bool{true, true, true, true, true, false, true}, 33, rotated{1e6, 8}, rotated{1e4, 1})
+		m.want = expected{embedScale: scale, window: []int{33, 33, 33, 33, 33, 0, 33}, rotation: []rotated{local, local, local, local, local, global, local}}
 	})
-	add("gemma3 with a pattern of three", "gemma3", 4, func(m *tiny) {
+	global.factor = 1
+	z.add("gemma3 with a pattern of three", "gemma3", 4, func(m *tiny) {
 		m.keys["attention.sliding_window"], m.keys["attention.sliding_window_pattern"] = u32(7), u32(3)
 		m.keys["rope.freq_base"], m.keys["rope.freq_base_swa"] = f32(1e6), f32(500)
-		m.want = gemma3([]bool{true, true, false, true}, 7, rotated{1e6, 1}, rotated{500, 1})
+		local := rotated{500, 1}
+		m.want = expected{embedScale: scale, window: []int{7, 7, 0, 7}, rotation: []rotated{local, local, global, local}}
 	})
-	add("gemma3 with a list of blocks", "gemma3", 3, func(m *tiny) {
+	z.add("gemma3 with a list of blocks", "gemma3", 3, func(m *tiny) {
 		m.keys["attention.sliding_window"], m.keys["attention.sliding_window_pattern"] = u32(7), gguf.NewArray([]bool{false, true, false})
 		m.keys["rope.freq_base"] = f32(1e6)
-		m.want = gemma3([]bool{false, true, false}, 7, rotated{1e6, 1}, rotated{1e4, 1})
+		m.want = expected{embedScale: scale, window: []int{0, 7, 0}, rotation: []rotated{global, local, global}}
 	})
-	add("gemma3 without a window", "gemma3", 2, func(m *tiny) {
+	z.add("gemma3 without a window", "gemma3", 2, func(m *tiny) {
 		m.keys["rope.freq_base"], m.keys["final_logit_softcapping"] = f32(1e6), f32(3)
-		m.want = gemma3([]bool{false, false}, 0, rotated{1e6, 1}, rotated{})
-		m.want.finalCap = 3
+		m.want = expected{embedScale: scale, finalCap: 3, rotation: []rotated{global, global}}
 	})
+}
+
+func (z zoo) phis() {
 	longrope := func(original uint32, divisors []float32) func(m *tiny) {
 		return func(m *tiny) {
 			m.factors = map[string][]float32{"rope_factors_long.weight": {2, 3}, "rope_factors_short.weight": {1, 1.5}}
@@ -92,27 +99,51 @@ func families() map[string]tiny {
 			m.want = expected{divisors: divisors, magnitude: 1.25}
 		}
 	}
-	add("phi3", "phi3", 2, longrope(999, []float32{2, 3})) // trained on 1000 positions in the end
-	add("phi3 within its first context", "phi3", 2, longrope(1000, []float32{1, 1.5}))
-	add("phi3 without longrope", "phi3", 2, func(m *tiny) { m.keys["attention.sliding_window"] = u32(0) })
-	turns := func(flags ...bool) (out []rotated) {
-		for _, f := range flags {
-			turn := rotated{}
-			if f {
-				turn.base = 10000
+	z.add("phi3", "phi3", 2, longrope(999, []float32{2, 3})) // trained on 1000 positions in the end
+	z.add("phi3 within its first context", "phi3", 2, longrope(1000, []float32{1, 1.5}))
+	z.add("phi3 without longrope", "phi3", 2, func(m *tiny) { m.keys["attention.sliding_window"] = u32(0) })
+}
+
+// Every family's exact logits are the same bits for any number of threads and any split of the batch.
+func TestFamiliesSplit(t *testing.T) {
+	for name, m := range families() {
+		t.Run(name, func(t *testing.T) {
+			ids := m.ids(110)
+			want := all(t, newSession(t, m.load(t, Options{Precision: Exact, Threads: 1})), ids, len(ids))
+			for _, batch := range []int{1, 7, 50} {
+				model := m.load(t, Options{Precision: Exact, Threads: 3, Batch: batch})
+				sameBits(t, fmt.Sprintf("batches of %d", batch), all(t, newSession(t, model), ids, 64), want)
 			}
-			out = append(out, turn)
-		}
-		return out
+		})
 	}
-	add("smollm3", "smollm3", 5, func(m *tiny) { m.want.rotation = turns(true, true, true, false, true) })
-	add("smollm3 with a list of blocks", "smollm3", 3, func(m *tiny) {
-		m.keys["attention.rope_pattern"] = gguf.NewArray([]uint32{0, 1, 0})
-		m.want.rotation = turns(false, true, false)
-	})
-	add("starcoder2", "starcoder2", 2, func(m *tiny) { m.noOptional, m.tied = false, true })
-	add("gpt2", "gpt2", 2, func(m *tiny) { m.noOptional, m.tied = false, true })
-	return out
+}
+
+// A row in a token's place is taken as the blocks get it: already scaled, but without its position.
+func TestEmbeddingRowsOfFamilies(t *testing.T) {
+	for _, name := range []string{"gemma", "gpt2"} {
+		m := families()[name]
+		src, _ := m.build(t)
+		table := src.values("token_embd.weight")
+		model := m.load(t, Options{Precision: Exact})
+		ids := m.ids(7)
+		want := all(t, newSession(t, model), ids, len(ids))
+		s := newSession(t, model)
+		batch := s.tokens(ids)
+		for i, id := range ids {
+			row := slices.Clone(table[int(id)*m.embd:][:m.embd])
+			if m.want.embedScale != 0 {
+				for k := range row {
+					row[k] *= float32(m.want.embedScale)
+				}
+			}
+			batch[i].ID, batch[i].Embed, batch[i].Logits = 0, row, true
+		}
+		var got [][]float32
+		if err := model.Step(batch, func(_ int, l []float32) error { got = append(got, slices.Clone(l)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		sameBits(t, name, got, want)
+	}
 }
 
 // windowed are models in which all or some blocks have a window.
@@ -172,7 +203,7 @@ func TestWindowCost(t *testing.T) {
 	}
 }
 
-// A model with learned positions has no others, and longrope needs both of its lists.
+// A model with learned positions has none beyond them, and longrope needs both of its lists.
 func TestFamiliesRefuse(t *testing.T) {
 	none := func(*source, *gguf.Meta) {}
 	drop := func(name string) func(*source, *gguf.Meta) {

@@ -11,7 +11,7 @@ type Token struct {
 	// Pos is the position; plain models use the first number, which continues what the sequence holds.
 	Pos    [4]int32
 	ID     int32     // token, unless Embed is set
-	Embed  []float32 // a row of the embedding's width in the token's place
+	Embed  []float32 // a row of the embedding's width in the token's place, scaled if the family scales embeddings
 	Logits bool      // wanted for this element
 }
 
