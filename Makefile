@@ -13,7 +13,7 @@ GGUFKIT_MODELS ?= models
 export CGO_ENABLED := 0
 export GOFLAGS     := -mod=readonly $(GOFLAGS)
 
-.PHONY: build demo test oracle models e2e check lint cross asm clean
+.PHONY: build demo test noasm oracle models e2e check lint cross asm clean
 
 build: ## the program, as bin/ggufkit
 	$(GO) build -trimpath -o bin/ggufkit ./cmd/ggufkit
@@ -24,12 +24,15 @@ demo: build ## the whole job on the demo checkpoint, under a minute
 test: ## everything that needs no data from elsewhere
 	$(GO) test ./...
 
+noasm: ## the portable twins of the assembly, by themselves
+	$(GO) test -tags noasm ./internal/kernel ./quantize/... ./infer
+
 oracle: ## against the reference data in $(ORACLE)
 	@test -d '$(ORACLE)' || { echo "ORACLE: there is no folder $(ORACLE); set ORACLE to the reference data" >&2; exit 1; }
 	ORACLE='$(abspath $(ORACLE))' $(GO) test -tags oracle ./...
 
 models: ## fetch the real models into $(GGUFKIT_MODELS)
-	python3 testdata/gen/models.py '$(GGUFKIT_MODELS)'
+	$(PYTHON) testdata/gen/models.py '$(GGUFKIT_MODELS)'
 
 e2e: ## with real models; needs `make models` first, and root for the test with a full disk
 	@test -d '$(GGUFKIT_MODELS)' || { echo "GGUFKIT_MODELS: there is no folder $(GGUFKIT_MODELS); run 'make models'" >&2; exit 1; }
