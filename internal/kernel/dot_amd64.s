@@ -185,8 +185,8 @@ DATA thirtyTwo<>+16(SB)/8, $0x0000002000000020
 DATA thirtyTwo<>+24(SB)/8, $0x0000002000000020
 GLOBL thirtyTwo<>(SB), RODATA|NOPTR, $32
 
-// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_0x1(SB), 0, $384-88
+// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_0x1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -268,17 +268,17 @@ block:
 	VADDPS X1, X0, X0
 	VMULPS minus8<>(SB), X13, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_1x1(SB), 0, $384-88
+// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_1x1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -361,17 +361,17 @@ block:
 	VEXTRACTF128 $1, Y13, X1
 	VSHUFPS $0xDD, X1, X13, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_0x1(SB), 0, $384-88
+// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_0x1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -477,17 +477,17 @@ block:
 	VADDPS X1, X0, X0
 	VMULPS minus16<>(SB), X13, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_1x1(SB), 0, $384-88
+// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_1x1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -594,17 +594,17 @@ block:
 	VEXTRACTF128 $1, Y13, X1
 	VSHUFPS $0xDD, X1, X13, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ8_0x1(SB), 0, $384-88
+// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ8_0x1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -681,17 +681,17 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotIQ4_NLx1(SB), 0, $384-88
+// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotIQ4_NLx1(SB), 0, $384-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -784,17 +784,17 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ2_Kx1(SB), 0, $832-88
+// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ2_Kx1(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -1331,17 +1331,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ3_Kx1(SB), 0, $832-88
+// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ3_Kx1(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -1982,17 +1982,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_Kx1(SB), 0, $576-88
+// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_Kx1(SB), 0, $576-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -2407,17 +2407,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_Kx1(SB), 0, $576-88
+// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_Kx1(SB), 0, $576-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -2945,17 +2945,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ6_Kx1(SB), 0, $832-88
+// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ6_Kx1(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -3516,17 +3516,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotIQ4_XSx1(SB), 0, $576-88
+// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotIQ4_XSx1(SB), 0, $576-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4081,156 +4081,17 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotF32x1(SB), 0, $0-64
-	MOVQ w+0(FP), R8
-	MOVQ hop+8(FP), R9
-	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
-	LEAQ (R9)(R9*2), R10
-
-row:
-	MOVQ R8, DI
-	MOVQ x+24(FP), SI
-	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	PCALIGN $32
-
-next:
-	VMOVUPS 0(SI), Y0
-	VMOVUPS 0(DI), Y2
-	VFMADD231PS Y0, Y2, Y8
-	VMOVUPS 0(DI)(R9*1), Y3
-	VFMADD231PS Y0, Y3, Y9
-	VMOVUPS 0(DI)(R9*2), Y4
-	VFMADD231PS Y0, Y4, Y10
-	VMOVUPS 0(DI)(R10*1), Y5
-	VFMADD231PS Y0, Y5, Y11
-	ADDQ $32, DI
-	ADDQ $32, SI
-	DECQ CX
-	JNZ next
-	VHADDPS Y9, Y8, Y0
-	VHADDPS Y11, Y10, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
-	ADDQ $16, DX
-	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
-	JNZ row
-	VZEROUPPER
-	RET
-
-// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotF16x1(SB), 0, $0-64
-	MOVQ w+0(FP), R8
-	MOVQ hop+8(FP), R9
-	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
-	LEAQ (R9)(R9*2), R10
-
-row:
-	MOVQ R8, DI
-	MOVQ x+24(FP), SI
-	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	PCALIGN $32
-
-next:
-	VMOVUPS 0(SI), Y0
-	VCVTPH2PS 0(DI), Y2
-	VFMADD231PS Y0, Y2, Y8
-	VCVTPH2PS 0(DI)(R9*1), Y3
-	VFMADD231PS Y0, Y3, Y9
-	VCVTPH2PS 0(DI)(R9*2), Y4
-	VFMADD231PS Y0, Y4, Y10
-	VCVTPH2PS 0(DI)(R10*1), Y5
-	VFMADD231PS Y0, Y5, Y11
-	ADDQ $16, DI
-	ADDQ $32, SI
-	DECQ CX
-	JNZ next
-	VHADDPS Y9, Y8, Y0
-	VHADDPS Y11, Y10, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
-	ADDQ $16, DX
-	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
-	JNZ row
-	VZEROUPPER
-	RET
-
-// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotBF16x1(SB), 0, $0-64
-	MOVQ w+0(FP), R8
-	MOVQ hop+8(FP), R9
-	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
-	LEAQ (R9)(R9*2), R10
-
-row:
-	MOVQ R8, DI
-	MOVQ x+24(FP), SI
-	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	PCALIGN $32
-
-next:
-	VMOVUPS 0(SI), Y0
-	VPMOVZXWD 0(DI), Y2
-	VPSLLD $16, Y2, Y2
-	VFMADD231PS Y0, Y2, Y8
-	VPMOVZXWD 0(DI)(R9*1), Y3
-	VPSLLD $16, Y3, Y3
-	VFMADD231PS Y0, Y3, Y9
-	VPMOVZXWD 0(DI)(R9*2), Y4
-	VPSLLD $16, Y4, Y4
-	VFMADD231PS Y0, Y4, Y10
-	VPMOVZXWD 0(DI)(R10*1), Y5
-	VPSLLD $16, Y5, Y5
-	VFMADD231PS Y0, Y5, Y11
-	ADDQ $16, DI
-	ADDQ $32, SI
-	DECQ CX
-	JNZ next
-	VHADDPS Y9, Y8, Y0
-	VHADDPS Y11, Y10, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
-	ADDQ $16, DX
-	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
-	JNZ row
-	VZEROUPPER
-	RET
-
-// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_0x2(SB), 0, $448-88
+// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_0x2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4351,7 +4212,7 @@ block:
 	VMULPS minus8<>(SB), X7, X1
 	VMOVAPS Y7, 0(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
@@ -4361,17 +4222,18 @@ block:
 	VMULPS minus8<>(SB), X7, X1
 	VMOVAPS Y7, 64(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_1x2(SB), 0, $448-88
+// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_1x2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4494,7 +4356,7 @@ block:
 	VSHUFPS $0xDD, X1, X7, X1
 	VMOVAPS Y7, 0(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
@@ -4505,17 +4367,18 @@ block:
 	VSHUFPS $0xDD, X1, X7, X1
 	VMOVAPS Y7, 64(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_0x2(SB), 0, $448-88
+// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_0x2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4660,7 +4523,7 @@ block:
 	VMULPS minus16<>(SB), X7, X1
 	VMOVAPS Y7, 0(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
@@ -4670,17 +4533,18 @@ block:
 	VMULPS minus16<>(SB), X7, X1
 	VMOVAPS Y7, 64(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_1x2(SB), 0, $448-88
+// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_1x2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4827,7 +4691,7 @@ block:
 	VSHUFPS $0xDD, X1, X7, X1
 	VMOVAPS Y7, 0(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
@@ -4838,17 +4702,18 @@ block:
 	VSHUFPS $0xDD, X1, X7, X1
 	VMOVAPS Y7, 64(BX)
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ8_0x2(SB), 0, $448-88
+// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ8_0x2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -4958,23 +4823,24 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotIQ4_NLx2(SB), 0, $448-88
+// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotIQ4_NLx2(SB), 0, $448-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -5100,23 +4966,24 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ2_Kx2(SB), 0, $1344-88
+// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ2_Kx2(SB), 0, $1344-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -5912,23 +5779,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ3_Kx2(SB), 0, $1344-88
+// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ3_Kx2(SB), 0, $1344-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -6828,23 +6696,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ4_Kx2(SB), 0, $832-88
+// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ4_Kx2(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -7456,23 +7325,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ5_Kx2(SB), 0, $832-88
+// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ5_Kx2(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -8196,23 +8066,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotQ6_Kx2(SB), 0, $1344-88
+// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotQ6_Kx2(SB), 0, $1344-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -9032,23 +8903,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-TEXT ·dotIQ4_XSx2(SB), 0, $832-88
+// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+TEXT ·dotIQ4_XSx2(SB), 0, $832-96
 	MOVQ hop+8(FP), R9
 	MOVQ y+72(FP), DX
 	LEAQ (R9)(R9*2), R10
@@ -9824,23 +9696,24 @@ multiply:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	VMOVUPS X0, (DX)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+80(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+88(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotF32x2(SB), 0, $0-64
+// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF32x1(SB), 0, $0-72
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -9851,56 +9724,41 @@ row:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	PCALIGN $32
 
 next:
-	VMOVUPS 0(SI), Y0
-	VMOVUPS 0(SI)(AX*1), Y1
-	VMOVUPS 0(DI), Y2
-	VFMADD231PS Y0, Y2, Y8
-	VFMADD231PS Y1, Y2, Y12
+	VMOVUPS (SI), Y0
+	VMOVUPS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
 	VMOVUPS 0(DI)(R9*1), Y3
-	VFMADD231PS Y0, Y3, Y9
-	VFMADD231PS Y1, Y3, Y13
-	VMOVUPS 0(DI)(R9*2), Y4
-	VFMADD231PS Y0, Y4, Y10
-	VFMADD231PS Y1, Y4, Y14
-	VMOVUPS 0(DI)(R10*1), Y5
-	VFMADD231PS Y0, Y5, Y11
-	VFMADD231PS Y1, Y5, Y15
+	VFMADD231PS Y0, Y3, Y5
+	VMOVUPS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VMOVUPS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
 	ADDQ $32, DI
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
-	VHADDPS Y9, Y8, Y0
-	VHADDPS Y11, Y10, Y1
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
-	VHADDPS Y13, Y12, Y0
-	VHADDPS Y15, Y14, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	VMOVUPS X0, (DX)
+	ADDQ $16, DX
 	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
+	DECQ rows+64(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotF16x2(SB), 0, $0-64
+// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF16x1(SB), 0, $0-72
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -9911,56 +9769,41 @@ row:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	PCALIGN $32
 
 next:
-	VMOVUPS 0(SI), Y0
-	VMOVUPS 0(SI)(AX*1), Y1
-	VCVTPH2PS 0(DI), Y2
-	VFMADD231PS Y0, Y2, Y8
-	VFMADD231PS Y1, Y2, Y12
+	VMOVUPS (SI), Y0
+	VCVTPH2PS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
 	VCVTPH2PS 0(DI)(R9*1), Y3
-	VFMADD231PS Y0, Y3, Y9
-	VFMADD231PS Y1, Y3, Y13
-	VCVTPH2PS 0(DI)(R9*2), Y4
-	VFMADD231PS Y0, Y4, Y10
-	VFMADD231PS Y1, Y4, Y14
-	VCVTPH2PS 0(DI)(R10*1), Y5
-	VFMADD231PS Y0, Y5, Y11
-	VFMADD231PS Y1, Y5, Y15
+	VFMADD231PS Y0, Y3, Y5
+	VCVTPH2PS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VCVTPH2PS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
 	ADDQ $16, DI
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
-	VHADDPS Y9, Y8, Y0
-	VHADDPS Y11, Y10, Y1
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
-	VHADDPS Y13, Y12, Y0
-	VHADDPS Y15, Y14, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	VMOVUPS X0, (DX)
+	ADDQ $16, DX
 	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
+	DECQ rows+64(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-TEXT ·dotBF16x2(SB), 0, $0-64
+// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotBF16x1(SB), 0, $0-72
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -9971,54 +9814,461 @@ row:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
-	VXORPS Y12, Y12, Y12
-	VXORPS Y13, Y13, Y13
-	VXORPS Y14, Y14, Y14
-	VXORPS Y15, Y15, Y15
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	PCALIGN $32
 
 next:
-	VMOVUPS 0(SI), Y0
-	VMOVUPS 0(SI)(AX*1), Y1
-	VPMOVZXWD 0(DI), Y2
-	VPSLLD $16, Y2, Y2
-	VFMADD231PS Y0, Y2, Y8
-	VFMADD231PS Y1, Y2, Y12
+	VMOVUPS (SI), Y0
+	VPMOVZXWD 0(DI), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y4
 	VPMOVZXWD 0(DI)(R9*1), Y3
 	VPSLLD $16, Y3, Y3
-	VFMADD231PS Y0, Y3, Y9
-	VFMADD231PS Y1, Y3, Y13
-	VPMOVZXWD 0(DI)(R9*2), Y4
-	VPSLLD $16, Y4, Y4
-	VFMADD231PS Y0, Y4, Y10
-	VFMADD231PS Y1, Y4, Y14
-	VPMOVZXWD 0(DI)(R10*1), Y5
-	VPSLLD $16, Y5, Y5
-	VFMADD231PS Y0, Y5, Y11
-	VFMADD231PS Y1, Y5, Y15
+	VFMADD231PS Y0, Y3, Y5
+	VPMOVZXWD 0(DI)(R9*2), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y6
+	VPMOVZXWD 0(DI)(R10*1), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y7
 	ADDQ $16, DI
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF32x2(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VMOVUPS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VMOVUPS 0(DI)(R9*1), Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VMOVUPS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VMOVUPS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	ADDQ $32, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
 	VHADDPS Y9, Y8, Y0
 	VHADDPS Y11, Y10, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 0(DX)
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF16x2(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VCVTPH2PS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VCVTPH2PS 0(DI)(R9*1), Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VCVTPH2PS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VCVTPH2PS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	ADDQ $16, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	VHADDPS Y9, Y8, Y0
+	VHADDPS Y11, Y10, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotBF16x2(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VPMOVZXWD 0(DI), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VPMOVZXWD 0(DI)(R9*1), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VPMOVZXWD 0(DI)(R9*2), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VPMOVZXWD 0(DI)(R10*1), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	ADDQ $16, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	VHADDPS Y9, Y8, Y0
+	VHADDPS Y11, Y10, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF32x3(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VMOVUPS (SI)(AX*2), Y2
+	VMOVUPS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VFMADD231PS Y2, Y3, Y12
+	VMOVUPS 0(DI)(R9*1), Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VFMADD231PS Y2, Y3, Y13
+	VMOVUPS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VFMADD231PS Y2, Y3, Y14
+	VMOVUPS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	VFMADD231PS Y2, Y3, Y15
+	ADDQ $32, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	VHADDPS Y9, Y8, Y0
+	VHADDPS Y11, Y10, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
 	VHADDPS Y13, Y12, Y0
 	VHADDPS Y15, Y14, Y1
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, 16(DX)
-	ADDQ $32, DX
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*2)
+	ADDQ $16, DX
 	ADDQ stride+16(FP), R8
-	DECQ rows+56(FP)
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotF16x3(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VMOVUPS (SI)(AX*2), Y2
+	VCVTPH2PS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VFMADD231PS Y2, Y3, Y12
+	VCVTPH2PS 0(DI)(R9*1), Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VFMADD231PS Y2, Y3, Y13
+	VCVTPH2PS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VFMADD231PS Y2, Y3, Y14
+	VCVTPH2PS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	VFMADD231PS Y2, Y3, Y15
+	ADDQ $16, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	VHADDPS Y9, Y8, Y0
+	VHADDPS Y11, Y10, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	VHADDPS Y13, Y12, Y0
+	VHADDPS Y15, Y14, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*2)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+TEXT ·dotBF16x3(SB), 0, $0-72
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	MOVQ y+48(FP), DX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+	VXORPS Y14, Y14, Y14
+	VXORPS Y15, Y15, Y15
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS (SI)(AX*1), Y1
+	VMOVUPS (SI)(AX*2), Y2
+	VPMOVZXWD 0(DI), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y4
+	VFMADD231PS Y1, Y3, Y8
+	VFMADD231PS Y2, Y3, Y12
+	VPMOVZXWD 0(DI)(R9*1), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y5
+	VFMADD231PS Y1, Y3, Y9
+	VFMADD231PS Y2, Y3, Y13
+	VPMOVZXWD 0(DI)(R9*2), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y6
+	VFMADD231PS Y1, Y3, Y10
+	VFMADD231PS Y2, Y3, Y14
+	VPMOVZXWD 0(DI)(R10*1), Y3
+	VPSLLD $16, Y3, Y3
+	VFMADD231PS Y0, Y3, Y7
+	VFMADD231PS Y1, Y3, Y11
+	VFMADD231PS Y2, Y3, Y15
+	ADDQ $16, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	VHADDPS Y5, Y4, Y0
+	VHADDPS Y7, Y6, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVUPS X0, (DX)
+	VHADDPS Y9, Y8, Y0
+	VHADDPS Y11, Y10, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*1)
+	VHADDPS Y13, Y12, Y0
+	VHADDPS Y15, Y14, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	MOVQ ldy+56(FP), CX
+	VMOVUPS X0, (DX)(CX*2)
+	ADDQ $16, DX
+	ADDQ stride+16(FP), R8
+	DECQ rows+64(FP)
 	JNZ row
 	VZEROUPPER
 	RET

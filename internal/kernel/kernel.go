@@ -30,6 +30,9 @@ type set struct {
 	dot, wideDot func(t gguf.Type) func(d *dotJob)
 	// quantize fills the only row of a from x.
 	quantize func(a activations, x []float32)
+	rowOps
+	// weigh adds up rows of values; nil where the set has none for the type.
+	weigh func(t gguf.Type) func(w *weighJob)
 	// prefetch asks for bytes that will be needed soon; pause tells the processor that it is in a loop that waits, or is nil.
 	prefetch func(b []byte)
 	pause    func()
@@ -48,6 +51,8 @@ var generic = set{
 	dot:       noDot,
 	wideDot:   noDot,
 	quantize:  quantizeGeneric,
+	rowOps:    rowOpsGeneric,
+	weigh:     func(gguf.Type) func(*weighJob) { return nil },
 	prefetch:  func([]byte) {},
 }
 

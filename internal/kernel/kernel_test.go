@@ -357,7 +357,11 @@ func TestDotMatchesReference(t *testing.T) {
 			info, _ := typ.Info()
 			codec, _ := block.ForType(typ)
 			for blocks := 1; blocks <= 19; blocks++ {
-				for columns := 1; columns <= maxDotColumns; columns++ {
+				most := maxDotColumns
+				if s.wideDot(typ) != nil {
+					most = maxWideDotColumns
+				}
+				for columns := 1; columns <= most; columns++ {
 					k := blocks * int(info.Block)
 					row := blocks * int(info.Bytes)
 					d := dotJob{blocks: blocks, columns: columns, rows: 1 + r.IntN(3), stride: row + r.IntN(3)*int(info.Bytes)}
@@ -365,11 +369,12 @@ func TestDotMatchesReference(t *testing.T) {
 					size := 3*d.hop + (d.rows-1)*d.stride + row
 					d.data = guarded(t, size)
 					fill(r, typ, d.data)
-					d.y = guardedFloats(t, make([]float32, 4*d.rows*columns))
+					d.ldy = 4*d.rows + r.IntN(2)
+					d.y = guardedFloats(t, make([]float32, (columns-1)*d.ldy+4*d.rows))
 					x := normals(r, columns*k)
 					reference := x
 					if s.wideDot(typ) != nil {
-						d.wide = guardedFloats(t, x)
+						d.wide, d.ldx = guardedFloats(t, x), k
 						s.wideDot(typ)(&d)
 					} else {
 						d.x.reshape(columns, k)
@@ -382,12 +387,13 @@ func TestDotMatchesReference(t *testing.T) {
 					}
 					w := make([]float32, k)
 					for i := range 4 * d.rows * columns {
-						rr, c, stream := i/(4*columns), i/4%columns, i%4
+						rr, c, stream := i/4%d.rows, i/(4*d.rows), i%4
+						got := float64(d.y[c*d.ldy+4*rr+stream])
 						codec.Decode(w, d.data[stream*d.hop+rr*d.stride:][:row])
 						want, magnitude := product(w, reference[c*k:][:k])
-						if math.IsNaN(float64(d.y[i])) || math.Abs(want-float64(d.y[i])) > 2e-6*magnitude {
+						if math.IsNaN(got) || math.Abs(want-got) > 2e-6*magnitude {
 							t.Fatalf("%s %s, %d blocks, %d columns, hop %d: row %d of stream %d, column %d: %g, want %g (magnitude %g)",
-								s.name, typ, blocks, columns, d.hop, rr, stream, c, d.y[i], want, magnitude)
+								s.name, typ, blocks, columns, d.hop, rr, stream, c, got, want, magnitude)
 						}
 					}
 				}

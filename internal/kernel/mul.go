@@ -105,7 +105,7 @@ func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
 // Below these numbers of rows of x, stored rows are multiplied as they are; from there on unpacking panels pays.
 const (
 	maxDots      = 4
-	maxWideDots  = 4
+	maxWideDots  = 6
 	maxCodecDots = 3
 )
 
@@ -202,7 +202,11 @@ func (m *Multiplier) piece(w *workspace, j *job, x []float32, n, lo, hi int) {
 		for r := lo; r < hi; r++ {
 			row := j.W.stored(r, 1)
 			for c := range n {
-				j.put(c, r, j.W.codec.Dot(row, &m.blocks[c]))
+				y := j.W.codec.Dot(row, &m.blocks[c])
+				if j.Bias != nil {
+					y += j.Bias[r]
+				}
+				j.Y[c*j.W.rows+r] = y
 			}
 		}
 	default:
@@ -212,37 +216,34 @@ func (m *Multiplier) piece(w *workspace, j *job, x []float32, n, lo, hi int) {
 	}
 }
 
-// put stores an element of the result that has no bias yet.
-func (j *job) put(column, row int, y float32) {
-	if j.Bias != nil {
-		y += j.Bias[row]
-	}
-	j.Y[column*j.W.rows+row] = y
-}
-
-// dotJob is four streams of rows times at most maxDotColumns columns: row r of stream i starts at data[i*hop+r*stride].
+// dotJob is four streams of rows times at most maxDotColumns columns, or maxWideDotColumns of float32: row r of stream i starts at data[i*hop+r*stride].
 type dotJob struct {
 	data        []byte
 	hop, stride int
 	rows        int // of each stream
 	blocks      int // of a row; elements where these are floats
 	x           activations
-	wide        []float32 // for floats: columns of blocks elements
+	wide        []float32 // for floats: columns of blocks elements, ldx apart
+	ldx         int
 	columns     int
-	y           []float32 // the product with column c is y[(r*columns+c)*4+i]
+	y           []float32 // the product with column c is y[c*ldy+4*r+i]
+	ldy         int
 }
 
 // check panics unless everything that a dot kernel touches is inside the slices.
-func (d *dotJob) check(rowBytes int) {
-	if d.rows < 1 || d.blocks < 1 || d.columns < 1 || d.columns > maxDotColumns || d.hop < 0 || d.stride < 0 {
+func (d *dotJob) check(rowBytes, maxColumns int) {
+	if d.rows < 1 || d.blocks < 1 || d.columns < 1 || d.columns > maxColumns || d.hop < 0 || d.stride < 0 || d.ldy < 0 || d.ldx < 0 {
 		panic("kernel: dot product of impossible shape")
 	}
 	_ = d.data[:3*d.hop+(d.rows-1)*d.stride+rowBytes]
-	_ = d.y[:4*d.rows*d.columns]
+	_ = d.y[:(d.columns-1)*d.ldy+4*d.rows]
 }
 
-// maxDotColumns is the largest number of columns that a dot kernel takes.
-const maxDotColumns = 2
+// The largest numbers of columns that dot kernels take.
+const (
+	maxDotColumns     = 2
+	maxWideDotColumns = 3
+)
 
 // callBytes bounds what one call of a kernel reads, since it cannot be interrupted: about 20 microseconds.
 const callBytes = 256 << 10
@@ -265,25 +266,35 @@ func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
 
 // dotColumns multiplies the rows of d with all columns, a few at a time. Row r of stream i is row first+i*stream+r of the matrix.
 func (m *Multiplier) dotColumns(w *workspace, j *job, d *dotJob, x []float32, n, first, stream int) {
-	w.y = grow(w.y, 4*d.rows*maxDotColumns)
-	d.y = w.y
 	streams := 4
 	if stream == 0 {
 		streams = 1
 	}
-	for c := 0; c < n; c += maxDotColumns {
-		d.columns = min(maxDotColumns, n-c)
+	dot, most := m.set.dot(j.W.typ), maxDotColumns
+	if j.method == byWideDots {
+		dot, most = m.set.wideDot(j.W.typ), maxWideDotColumns
+	}
+	d.ldy = 4 * d.rows
+	w.y = grow(w.y, d.ldy*most)
+	d.y = w.y
+	for c := 0; c < n; c += most {
+		d.columns = min(most, n-c)
 		if j.method == byDots {
 			d.x = m.acts.rows(c, d.columns)
-			m.set.dot(j.W.typ)(d)
 		} else {
-			d.wide = x[c*j.W.k:][:d.columns*j.W.k]
-			m.set.wideDot(j.W.typ)(d)
+			d.wide, d.ldx = x[c*j.W.k:][:d.columns*j.W.k], j.W.k
 		}
+		dot(d)
 		for i := range streams {
-			for r := range d.rows {
-				for cc := range d.columns {
-					j.put(c+cc, first+i*stream+r, d.y[(r*d.columns+cc)*4+i])
+			for cc := range d.columns {
+				row := first + i*stream
+				out := j.Y[(c+cc)*j.W.rows+row:][:d.rows]
+				y := d.y[cc*d.ldy+i:]
+				for r := range out {
+					out[r] = y[4*r]
+				}
+				if j.Bias != nil {
+					m.set.add(out, j.Bias[row:][:d.rows])
 				}
 			}
 		}

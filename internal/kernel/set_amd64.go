@@ -26,7 +26,9 @@ var avx2 = set{
 	transpose: transposeAVX2,
 	dot:       dotAVX2,
 	wideDot:   wideDotAVX2,
-	quantize:  quantizeGeneric,
+	quantize:  quantizeAVX2,
+	rowOps:    rowOpsAVX2,
+	weigh:     weighAVX2,
 	prefetch:  prefetchAVX2,
 	pause:     pause,
 }
@@ -92,7 +94,7 @@ func transposeAVX2(dst, rows []float32, k int) {
 	widenAVX2(gguf.F32, dst, rowBlocks{data: bytes, stride: 4 * k}, k)
 }
 
-type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2},
@@ -116,48 +118,75 @@ func dotAVX2(t gguf.Type) func(*dotJob) {
 	}
 	info, _ := t.Info()
 	return func(d *dotJob) {
-		d.check(d.blocks * int(info.Bytes))
+		d.check(d.blocks*int(info.Bytes), maxDotColumns)
 		if d.x.n < d.columns || d.x.k != d.blocks*int(info.Block) {
 			panic("kernel: activations do not fit the rows")
 		}
 		x := &d.x
 		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*x.k/16]
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
-			x.k, d.blocks, &d.y[0], d.rows)
+			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows)
 	}
 }
 
-type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+var wideDotFuncs = map[gguf.Type][maxWideDotColumns + 1]wideDotFunc{
+	gguf.F32:  {nil, dotF32x1, dotF32x2, dotF32x3},
+	gguf.F16:  {nil, dotF16x1, dotF16x2, dotF16x3},
+	gguf.BF16: {nil, dotBF16x1, dotBF16x2, dotBF16x3},
+}
 
 func wideDotAVX2(t gguf.Type) func(*dotJob) {
-	var functions [maxDotColumns + 1]wideDotFunc
-	switch t {
-	case gguf.F32:
-		functions = [...]wideDotFunc{nil, dotF32x1, dotF32x2}
-	case gguf.F16:
-		functions = [...]wideDotFunc{nil, dotF16x1, dotF16x2}
-	case gguf.BF16:
-		functions = [...]wideDotFunc{nil, dotBF16x1, dotBF16x2}
-	default:
+	functions, ok := wideDotFuncs[t]
+	if !ok {
 		return nil
 	}
 	codec := floatCodecs[t]
 	return func(d *dotJob) {
-		d.check(d.blocks * codec.bytes)
-		_ = d.wide[:d.columns*d.blocks]
+		d.check(d.blocks*codec.bytes, maxWideDotColumns)
+		_ = d.wide[:(d.columns-1)*d.ldx+d.blocks]
 		whole := d.blocks &^ 7
-		if whole == 0 {
-			clear(d.y[:4*d.rows*d.columns])
-		} else {
-			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.blocks, whole/8, &d.y[0], d.rows)
+		if whole > 0 {
+			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.ldx, whole/8, &d.y[0], 4*d.ldy, d.rows)
+		}
+		if whole == d.blocks {
+			return
 		}
 		for i := range 4 * d.rows * d.columns { // what is left of each row
-			r, c, stream := i/(4*d.columns), i/4%d.columns, i%4
-			row := d.data[stream*d.hop+r*d.stride:]
+			r, stream, c := i/4%d.rows, i%4, i/(4*d.rows)
+			row, y := d.data[stream*d.hop+r*d.stride:], &d.y[c*d.ldy+4*r+stream]
+			if whole == 0 {
+				*y = 0
+			}
 			for k := whole; k < d.blocks; k++ {
-				d.y[i] += codec.at(row[k*codec.bytes:]) * d.wide[c*d.blocks+k]
+				*y += float32(codec.at(row[k*codec.bytes:]) * d.wide[c*d.ldx+k])
 			}
 		}
+	}
+}
+
+type weighFunc func(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+var weighFuncs = map[gguf.Type][maxWeighColumns + 1]weighFunc{
+	gguf.F32:  {nil, weighF32x1, weighF32x2, weighF32x3},
+	gguf.F16:  {nil, weighF16x1, weighF16x2, weighF16x3},
+	gguf.BF16: {nil, weighBF16x1, weighBF16x2, weighBF16x3},
+	gguf.Q8_0: {nil, weighQ8_0x1, weighQ8_0x2, weighQ8_0x3},
+}
+
+func weighAVX2(t gguf.Type) func(*weighJob) {
+	functions, ok := weighFuncs[t]
+	if !ok {
+		return nil
+	}
+	unit := 8
+	if t == gguf.Q8_0 {
+		unit = 32
+	}
+	return func(w *weighJob) {
+		w.check(t, unit)
+		functions[w.columns](&w.data[0], w.stride, &w.p[0], 4*w.ldp, &w.y[0], 4*w.ldy, w.rows, w.width/unit)
 	}
 }
 

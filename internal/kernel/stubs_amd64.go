@@ -296,184 +296,384 @@ func unpackF16(src *byte, stride int, dst *byte, fours int)
 func unpackBF16(src *byte, stride int, dst *byte, fours int)
 
 // dotQ4_0x1 multiplies rows of Q4_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ4_1x1 multiplies rows of Q4_1 blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_0x1 multiplies rows of Q5_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_1x1 multiplies rows of Q5_1 blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ8_0x1 multiplies rows of Q8_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotIQ4_NLx1 multiplies rows of IQ4_NL blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ2_Kx1 multiplies rows of Q2_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ3_Kx1 multiplies rows of Q3_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ4_Kx1 multiplies rows of Q4_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_Kx1 multiplies rows of Q5_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ6_Kx1 multiplies rows of Q6_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotIQ4_XSx1 multiplies rows of IQ4_XS blocks with 1 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
-
-// dotF32x1 multiplies rows of 8*eights F32 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
-//
-//go:noescape
-func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-
-// dotF16x1 multiplies rows of 8*eights F16 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
-//
-//go:noescape
-func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
-
-// dotBF16x1 multiplies rows of 8*eights BF16 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*1+c)*4+i].
-//
-//go:noescape
-func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ4_0x2 multiplies rows of Q4_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ4_1x2 multiplies rows of Q4_1 blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_0x2 multiplies rows of Q5_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_1x2 multiplies rows of Q5_1 blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ8_0x2 multiplies rows of Q8_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotIQ4_NLx2 multiplies rows of IQ4_NL blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ2_Kx2 multiplies rows of Q2_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ3_Kx2 multiplies rows of Q3_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ4_Kx2 multiplies rows of Q4_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ5_Kx2 multiplies rows of Q5_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotQ6_Kx2 multiplies rows of Q6_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 // dotIQ4_XSx2 multiplies rows of IQ4_XS blocks with 2 columns of k activations in 8 bits. Row r of stream i
-// starts at w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //
 //go:noescape
-func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int)
+func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotF32x1 multiplies rows of 8*eights F32 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// dotF16x1 multiplies rows of 8*eights F16 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// dotBF16x1 multiplies rows of 8*eights BF16 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
 
 // dotF32x2 multiplies rows of 8*eights F32 elements with 2 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
 //
 //go:noescape
-func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
 
 // dotF16x2 multiplies rows of 8*eights F16 elements with 2 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
 //
 //go:noescape
-func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
 
 // dotBF16x2 multiplies rows of 8*eights BF16 elements with 2 columns of float32, ldx bytes apart. Row r of stream i starts at
-// w + i*hop + r*stride; its product with column c goes to y[(r*2+c)*4+i].
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
 //
 //go:noescape
-func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int)
+func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// dotF32x3 multiplies rows of 8*eights F32 elements with 3 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// dotF16x3 multiplies rows of 8*eights F16 elements with 3 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// dotBF16x3 multiplies rows of 8*eights BF16 elements with 3 columns of float32, ldx bytes apart. Row r of stream i starts at
+// w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
+//
+//go:noescape
+func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+
+// addRow is dst += x.
+//
+//go:noescape
+func addRow(dst, x *float32, eights int)
+
+// mulRow is dst *= x.
+//
+//go:noescape
+func mulRow(dst, x *float32, eights int)
+
+// scaleRow is dst = x * scale.
+//
+//go:noescape
+func scaleRow(dst, x *float32, scale float64, eights int)
+
+// normalizeRow is dst = (x - mean) * scale in float64.
+//
+//go:noescape
+func normalizeRow(dst, x *float32, mean, scale float64, eights int)
+
+// sumRow sets *sum to the sum of x.
+//
+//go:noescape
+func sumRow(x *float32, sum *float64, eights int)
+
+// sumSquares sets *sum to the sum of x*x.
+//
+//go:noescape
+func sumSquares(x *float32, sum *float64, eights int)
+
+// sumDeviations sets *sum to the sum of (x-mean)*(x-mean).
+//
+//go:noescape
+func sumDeviations(x *float32, mean float64, sum *float64, eights int)
+
+// scaleMax is x *= scale; *top becomes the largest x.
+//
+//go:noescape
+func scaleMax(x *float32, scale float64, top *float32, eights int)
+
+// expSum is x = exp(x - top) for x that is not above top; *sum becomes the sum of the results.
+//
+//go:noescape
+func expSum(x *float32, top float64, sum *float64, eights int)
+
+// siluRow is dst = x / (1 + exp(-x)).
+//
+//go:noescape
+func siluRow(dst, x *float32, eights int)
+
+// geluTanhRow is dst = x/2 * (1 + tanh(c*(x + 0.044715*x*x*x))) with c = sqrt(2/pi).
+//
+//go:noescape
+func geluTanhRow(dst, x *float32, eights int)
+
+// geluRow is dst = x * (the share of the standard normal distribution below x), see geluGeneric.
+//
+//go:noescape
+func geluRow(dst, x *float32, eights int)
+
+// softcapRow is dst = cap * tanh(x*inverse).
+//
+//go:noescape
+func softcapRow(dst, x *float32, cap, inverse float64, eights int)
+
+// ropeHalves turns pairs of elements that are gap bytes apart; eights counts pairs.
+//
+//go:noescape
+func ropeHalves(x *float32, gap int, cos, sin *float32, eights int)
+
+// ropeAdjacent turns pairs of neighbours; fours counts pairs.
+//
+//go:noescape
+func ropeAdjacent(x, cos, sin *float32, fours int)
+
+// quantizeRow quantizes groups of 32 elements, see quantizeGeneric.
+//
+//go:noescape
+func quantizeRow(x *float32, q *byte, d, s, h *float32, groups int)
+
+// decodeF16 widens F16 to float32.
+//
+//go:noescape
+func decodeF16(dst *float32, src *byte, eights int)
+
+// decodeBF16 widens BF16 to float32.
+//
+//go:noescape
+func decodeBF16(dst *float32, src *byte, eights int)
+
+// encodeF16 rounds float32 to F16, to nearest, ties to even; a NaN becomes 0x7e00 with its sign.
+//
+//go:noescape
+func encodeF16(dst *byte, x *float32, eights int)
+
+// encodeBF16 rounds float32 to BF16, to nearest, ties to even; a NaN is made quiet.
+//
+//go:noescape
+func encodeBF16(dst *byte, x *float32, eights int)
+
+// maxRow sets *top to the largest x, or to NaN if one is.
+//
+//go:noescape
+func maxRow(x *float32, top *float32, eights int)
+
+// atLeastRow writes a byte for 8 elements each, in which bit i says that element i is at least the threshold.
+//
+//go:noescape
+func atLeastRow(x *float32, threshold float64, mask *byte, eights int)
+
+// weighF32x1 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 1 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF32x1(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighF16x1 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 1 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF16x1(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighBF16x1 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 1 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighBF16x1(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighQ8_0x1 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 1 c and count blocks of 32 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighQ8_0x1(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighF32x2 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 2 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF32x2(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighF16x2 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 2 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF16x2(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighBF16x2 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 2 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighBF16x2(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighQ8_0x2 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 2 c and count blocks of 32 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighQ8_0x2(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighF32x3 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 3 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF32x3(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighF16x3 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 3 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighF16x3(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighBF16x3 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 3 c and count times 8 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighBF16x3(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
+
+// weighQ8_0x3 is y[c*ldy+i] += the sum over rows r of p[c*ldp+r] * row r's element i, for 3 c and count blocks of 32 i.
+// Rows are stride bytes apart; ldp and ldy count bytes.
+//
+//go:noescape
+func weighQ8_0x3(v *byte, stride int, p *float32, ldp int, y *float32, ldy, rows, count int)
 
 // prefetch asks for 64-byte lines in the second-level cache.
 //

@@ -10,10 +10,13 @@ import "fmt"
 // first, R15 = AX/8 in the next two, twice that in the last. BX is scratch on the stack, 64-byte aligned, and R8 an offset in it.
 // Y8 to Y11 are the sums of the four rows with column 0, Y12 to Y15 those with column 1, or constants if there is one column.
 
-const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, rows int"
+const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int"
 
-// maxDotColumns is how many columns a dot kernel takes at most.
-const maxDotColumns = 2
+// How many columns a dot kernel takes at most: activations in 8 bits, and float32.
+const (
+	maxDotColumns     = 2
+	maxWideDotColumns = 3
+)
 
 // dotFormat describes the dot kernel of a block format.
 type dotFormat struct {
@@ -95,6 +98,8 @@ func dots(f *file) {
 			d := &dot{file: f, dotFormat: format, cols: cols, reg: map[string]string{}}
 			d.write()
 		}
+	}
+	for cols := 1; cols <= maxWideDotColumns; cols++ {
 		for _, t := range floatTypes {
 			dotFloat(f, t, cols)
 		}
@@ -104,8 +109,8 @@ func dots(f *file) {
 func (d *dot) write() {
 	name := fmt.Sprintf("dot%sx%d", d.format, d.cols)
 	d.begin(name, dotParams, atBuffers+max(2*d.buffer, 64)*d.cols+64, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k "+
-		"activations in 8 bits. Row r of stream i\nstarts at w + i*hop + r*stride; its product with column c goes to y[(r*%d+c)*4+i].",
-		name, d.format, d.cols, d.cols))
+		"activations in 8 bits. Row r of stream i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. "+
+		"All strides count bytes.", name, d.format, d.cols))
 	d.arg("hop", "R9")
 	d.arg("y", "DX")
 	d.p("LEAQ (R9)(R9*2), R10")
@@ -152,13 +157,13 @@ func (d *dot) write() {
 	d.p("DECQ CX")
 	d.p("JNZ block")
 	for c := range d.cols {
-		d.reduce(c)
+		d.reduce(8 + 4*c)
 		if d.finish != nil {
 			d.finish(d, c)
 		}
-		d.p("VMOVUPS X0, %d(DX)", 16*c)
+		d.store(c)
 	}
-	d.p("ADDQ $%d, DX", 16*d.cols)
+	d.p("ADDQ $16, DX")
 	d.arg("stride", "CX")
 	d.p("ADDQ CX, %s", d.param("w"))
 	d.p("DECQ %s", d.param("rows"))
@@ -202,13 +207,23 @@ func (d *dot) inBuffer(c, offset int) string {
 	return fmt.Sprintf("%d(BX)(R8*1)", atBuffers+d.buffer*c+offset)
 }
 
-// reduce adds up the 8 parts of the four rows' sums with column c, into X0.
-func (d *dot) reduce(c int) {
-	d.p("VHADDPS Y%d, Y%d, Y0", d.acc(1, c), d.acc(0, c))
-	d.p("VHADDPS Y%d, Y%d, Y1", d.acc(3, c), d.acc(2, c))
+// reduce adds up the 8 parts of four rows' sums, which are in Yfirst to Yfirst+3, into X0.
+func (d *dot) reduce(first int) {
+	d.p("VHADDPS Y%d, Y%d, Y0", first+1, first)
+	d.p("VHADDPS Y%d, Y%d, Y1", first+3, first+2)
 	d.p("VHADDPS Y1, Y0, Y0")
 	d.p("VEXTRACTF128 $1, Y0, X1")
 	d.p("VADDPS X1, X0, X0")
+}
+
+// store writes X0 as the results of column c.
+func (d *dot) store(c int) {
+	if c == 0 {
+		d.p("VMOVUPS X0, (DX)")
+		return
+	}
+	d.arg("ldy", "CX")
+	d.p("VMOVUPS X0, (DX)(CX*%d)", c)
 }
 
 // multiply adds the weights in Yw times the activations x times a factor to the sums of row r and column c. x is a register or
@@ -238,12 +253,12 @@ func (d *dot) broadcast(at string) func(to int) {
 	return func(to int) { d.p("VBROADCASTSS %s, Y%d", at, to) }
 }
 
-// dotFloat: rows of floats with columns of float32, 8 elements at a time.
+// dotFloat: rows of floats with columns of float32, 8 elements at a time. Columns are in Y0 to Y2, the sums from Y4 on.
 func dotFloat(f *file, t floatType, cols int) {
 	name := fmt.Sprintf("dot%sx%d", t.name, cols)
-	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, rows int", 0, fmt.Sprintf(
+	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int", 0, fmt.Sprintf(
 		"%s multiplies rows of 8*eights %s elements with %d columns of float32, ldx bytes apart. Row r of stream i starts at\n"+
-			"w + i*hop + r*stride; its product with column c goes to y[(r*%d+c)*4+i].", name, t.name, cols, cols))
+			"w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].", name, t.name, cols))
 	f.arg("w", "R8")
 	f.arg("hop", "R9")
 	f.arg("ldx", "AX")
@@ -254,18 +269,18 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("MOVQ R8, DI")
 	f.arg("x", "SI")
 	f.arg("eights", "CX")
-	for i := 8; i < 8+4*cols; i++ {
-		f.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
+	for i := range 4 * cols {
+		f.p("VXORPS Y%d, Y%d, Y%d", 4+i, 4+i, 4+i)
 	}
 	f.p("PCALIGN $32")
 	f.label("next")
 	for c := range cols {
-		f.p("VMOVUPS %s, Y%d", d.q(c, 0), c)
+		f.p("VMOVUPS %s, Y%d", []string{"(SI)", "(SI)(AX*1)", "(SI)(AX*2)"}[c], c)
 	}
 	for r := range 4 {
-		t.load1(f, d.w(r, 0), 2+r)
+		t.load1(f, d.w(r, 0), 3)
 		for c := range cols {
-			f.p("VFMADD231PS Y%d, Y%d, Y%d", c, 2+r, d.acc(r, c))
+			f.p("VFMADD231PS Y%d, Y3, Y%d", c, 4+4*c+r)
 		}
 	}
 	f.p("ADDQ $%d, DI", 8*t.bytes)
@@ -273,10 +288,10 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("DECQ CX")
 	f.p("JNZ next")
 	for c := range cols {
-		d.reduce(c)
-		f.p("VMOVUPS X0, %d(DX)", 16*c)
+		d.reduce(4 + 4*c)
+		d.store(c)
 	}
-	f.p("ADDQ $%d, DX", 16*cols)
+	f.p("ADDQ $16, DX")
 	f.p("ADDQ %s, R8", f.param("stride"))
 	f.p("DECQ %s", f.param("rows"))
 	f.p("JNZ row")

@@ -17,9 +17,13 @@ func main() {
 	unpack(panels)
 	products := newFile("dot", avx2)
 	dots(products)
+	rows := newFile("rows", avx2)
+	vectors(rows)
+	attending := newFile("attention", avx2)
+	weigh(attending)
 	waiting := newFile("memory", "nothing beyond amd64")
 	memory(waiting)
-	files := []*file{tiles, panels, products, waiting}
+	files := []*file{tiles, panels, products, rows, attending, waiting}
 	for _, f := range files {
 		if err := f.write(*out); err != nil {
 			log.Fatal(err)

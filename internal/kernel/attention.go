@@ -1,0 +1,316 @@
+package kernel
+
+import (
+	"math"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/quantize/block"
+)
+
+// Attention computes softmax(scale * Q K^T) V over pages of keys and values, for queries that share a key head. It goes through the
+// positions block by block and keeps for each query the sum of the values so far, relative to the largest score so far; so memory is
+// bounded whatever the number of positions. Blocks start at multiples of a fixed number of positions and every query is on its own,
+// so what else is in a batch changes no bit in exact precision; otherwise it may choose another order of additions.
+type Attention struct {
+	Keys, Values Cache
+	Page         int     // positions in a page: a multiple of 16, at most 128
+	Scale        float32 // of the products of queries and keys
+	Softcap      float32 // limit of the scaled products (see Softcap); 0: none
+	Exact        bool
+}
+
+// Cache is how the keys or values of one head lie in a page: position p starts at byte p*Stride and has Width elements of type Type, which is
+// F32, F16, BF16 or, where Width is a multiple of 32, Q8_0.
+type Cache struct {
+	Type   gguf.Type
+	Width  int
+	Stride int
+}
+
+// bytes is the size of one position's elements.
+func (c Cache) bytes() int {
+	n, _ := c.Type.RowBytes(uint64(c.Width))
+	return int(n)
+}
+
+// Query is one query vector and what it sees: positions First to End-1, at least one.
+type Query struct {
+	Q          []float32 // Keys.Width elements
+	Out        []float32 // Values.Width elements, written
+	First, End int
+}
+
+// attentionBlock is how many positions have their scores computed before their values are added.
+const attentionBlock = 128
+
+// AttentionScratch is what one thread computes in. The zero value is ready for use.
+type AttentionScratch struct {
+	set    *set
+	q      []float32   // queries, times the scale
+	acts   activations // queries in 8 bits, for keys of Q8_0
+	scores []float32   // attentionBlock for each query
+	out    []float32   // sums of values
+	states []queryState
+	rows   []float32 // decoded keys or values
+	panel  []float32 // keys, [k][16 positions]
+}
+
+// queryState is a query's largest score so far and the sum of exp(score - top).
+type queryState struct {
+	top float32
+	sum float64
+}
+
+// fewQueries is up to how many queries keys and values are read as they are stored. Above, they are decoded once for all.
+const fewQueries = 6
+
+// Run computes the results of all queries. pages gives the keys and values of page i; those that no query sees are not asked for.
+// Positions of a page that no query sees may hold any finite numbers.
+func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) (keys, values []byte)) {
+	if s.set == nil {
+		s.set = current()
+	}
+	if a.Page < panelRows || a.Page%panelRows != 0 || attentionBlock%a.Page != 0 {
+		panic("kernel: a page has an impossible number of positions")
+	}
+	first, end := s.begin(a, queries)
+	few := !a.Exact && len(queries) <= fewQueries && s.takes(a)
+	for from := first / attentionBlock * attentionBlock; from < end; from += attentionBlock {
+		// The pages of this block that some query sees.
+		lo, hi := max(from, first/a.Page*a.Page), min(from+attentionBlock, end)
+		for p := lo; p < hi; p += a.Page {
+			keys, _ := pages(p / a.Page)
+			keys = keys[:(a.Page-1)*a.Keys.Stride+a.Keys.bytes()]
+			if few {
+				s.dotKeys(a, keys, p-from)
+			} else {
+				s.tileKeys(a, keys, p-from)
+			}
+		}
+		for i := range queries {
+			s.block(a, i, from, lo, hi, &queries[i])
+		}
+		for p := lo; p < hi; p += a.Page {
+			_, values := pages(p / a.Page)
+			values = values[:(a.Page-1)*a.Values.Stride+a.Values.bytes()]
+			if few {
+				s.weighValues(a, values, p-from, min(a.Page, hi-p))
+			} else {
+				s.tileValues(a, values, p-from)
+			}
+		}
+	}
+	width := s.outWidth(a)
+	for i := range queries {
+		s.set.scale(queries[i].Out[:a.Values.Width], s.out[i*width:][:a.Values.Width], float32(1/s.states[i].sum))
+	}
+}
+
+// takes reports whether the set has routines for the types of the caches as they are stored.
+func (s *AttentionScratch) takes(a *Attention) bool {
+	keys := s.set.wideDot(a.Keys.Type) != nil || a.Keys.Type == gguf.Q8_0 && s.set.dot(gguf.Q8_0) != nil
+	return keys && s.set.weigh(a.Values.Type) != nil
+}
+
+// outWidth is the length of a row of sums: whole panels.
+func (s *AttentionScratch) outWidth(a *Attention) int {
+	return (a.Values.Width + panelRows - 1) / panelRows * panelRows
+}
+
+// begin takes the queries over and gives the first position that any of them sees and the end of the last.
+func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int) {
+	n, k := len(queries), a.Keys.Width
+	s.q = grow(s.q, n*k)
+	s.scores = grow(s.scores, n*attentionBlock)
+	s.out = grow(s.out, n*s.outWidth(a))
+	clear(s.out)
+	s.states = grow(s.states, n)
+	first = math.MaxInt
+	for i, q := range queries {
+		s.set.scale(s.q[i*k:][:k], q.Q[:k], a.Scale)
+		s.states[i] = queryState{top: minusInfinity}
+		first, end = min(first, q.First), max(end, q.End)
+	}
+	if a.Keys.Type == gguf.Q8_0 {
+		s.acts.reshape(n, k)
+		for i := range n {
+			s.set.quantize(s.acts.row(i), s.q[i*k:][:k])
+		}
+	}
+	return first, end
+}
+
+// dotKeys computes the scores of a page, whose first position is column at of the block.
+func (s *AttentionScratch) dotKeys(a *Attention, keys []byte, at int) {
+	n, k := len(s.states), a.Keys.Width
+	info, _ := a.Keys.Type.Info()
+	d := dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k / int(info.Block),
+		ldx: k, ldy: attentionBlock}
+	dot, most := s.set.wideDot(a.Keys.Type), maxWideDotColumns
+	if a.Keys.Type == gguf.Q8_0 {
+		dot, most = s.set.dot(gguf.Q8_0), maxDotColumns
+	}
+	for c := 0; c < n; c += most {
+		d.columns = min(most, n-c)
+		d.wide = s.q[c*k:][:d.columns*k]
+		if a.Keys.Type == gguf.Q8_0 {
+			d.x = s.acts.rows(c, d.columns)
+		}
+		d.y = s.scores[c*attentionBlock+at:]
+		dot(&d)
+	}
+}
+
+// tileKeys does the same with panels of 16 positions.
+func (s *AttentionScratch) tileKeys(a *Attention, keys []byte, at int) {
+	n, k := len(s.states), a.Keys.Width
+	if len(s.panel) < k*panelRows {
+		s.panel = alignedFloats(k * panelRows)
+	}
+	count := tileCount(n)
+	for p := 0; p < a.Page; p += panelRows {
+		s.keyPanel(a, keys[p*a.Keys.Stride:])
+		for i := range count {
+			first, columns := tileAt(n, count, i)
+			s.set.tileF32(&tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k,
+				y: s.scores[first*attentionBlock+at+p:], ldy: attentionBlock, init: zeros})
+		}
+	}
+}
+
+// keyPanel decodes 16 positions.
+func (s *AttentionScratch) keyPanel(a *Attention, keys []byte) {
+	k := a.Keys.Width
+	if _, ok := floatCodecs[a.Keys.Type]; ok {
+		s.set.widen(a.Keys.Type, s.panel, rowBlocks{data: keys, stride: a.Keys.Stride}, k)
+		return
+	}
+	s.rows = grow(s.rows, panelRows*k)
+	codec := mustCodec(a.Keys.Type)
+	for p := range panelRows {
+		codec.Decode(s.rows[p*k:][:k], keys[p*a.Keys.Stride:][:a.Keys.bytes()])
+	}
+	s.set.transpose(s.panel, s.rows, k)
+}
+
+// mustCodec is the codec of a type that a Cache may have.
+func mustCodec(t gguf.Type) *block.Codec {
+	codec, err := block.ForType(t)
+	if err != nil {
+		panic(err)
+	}
+	return codec
+}
+
+// block turns the scores of query i into weights of the values. The block starts at position from, and [lo, hi) is what was computed.
+func (s *AttentionScratch) block(a *Attention, i, from, lo, hi int, q *Query) {
+	scores := s.scores[i*attentionBlock:][:attentionBlock]
+	first, end := max(q.First, lo), min(q.End, hi)
+	if first >= end { // sees nothing here
+		clear(scores)
+		return
+	}
+	for p := range scores[:first-from] {
+		scores[p] = minusInfinity
+	}
+	for p := end - from; p < attentionBlock; p++ {
+		scores[p] = minusInfinity
+	}
+	if a.Softcap != 0 {
+		s.set.softcap(scores[first-from:end-from], scores[first-from:end-from], a.Softcap)
+	}
+	state := &s.states[i]
+	top := s.set.scaleMax(scores, 1)
+	if top > state.top {
+		factor := expGeneric(state.top - top)
+		width := s.outWidth(a)
+		s.set.scale(s.out[i*width:][:width], s.out[i*width:][:width], factor)
+		state.sum *= float64(factor)
+		state.top = top
+	}
+	state.sum += s.set.expSum(scores, state.top)
+}
+
+// weighJob is rows of values, data[r*stride:], times the weights that they have for some queries.
+type weighJob struct {
+	data        []byte
+	stride      int
+	rows, width int
+	columns     int
+	p           []float32 // of column c from c*ldp on
+	ldp         int
+	y           []float32 // y[c*ldy+i] += sum over r of p[c*ldp+r] * row r's element i
+	ldy         int
+}
+
+// maxWeighColumns is the largest number of columns of a weighJob.
+const maxWeighColumns = 3
+
+// check panics unless everything that a routine touches is inside the slices. Rows are whole units of elements.
+func (w *weighJob) check(t gguf.Type, unit int) {
+	if w.rows < 1 || w.width < unit || w.width%unit != 0 || w.columns < 1 || w.columns > maxWeighColumns || w.stride < 0 || w.ldp < 0 || w.ldy < 0 {
+		panic("kernel: values of impossible shape")
+	}
+	_ = w.data[:(w.rows-1)*w.stride+Cache{Type: t, Width: w.width}.bytes()]
+	_ = w.p[:(w.columns-1)*w.ldp+w.rows]
+	_ = w.y[:(w.columns-1)*w.ldy+w.width]
+}
+
+// weighValues adds the values of the first rows positions of a page.
+func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int) {
+	n, width := len(s.states), s.outWidth(a)
+	whole := a.Values.Width &^ 7
+	if a.Values.Type == gguf.Q8_0 {
+		whole = a.Values.Width
+	}
+	w := weighJob{data: values, stride: a.Values.Stride, rows: rows, width: whole, ldp: attentionBlock, ldy: width}
+	weigh := s.set.weigh(a.Values.Type)
+	for c := 0; c < n; c += maxWeighColumns {
+		w.columns = min(maxWeighColumns, n-c)
+		w.p, w.y = s.scores[c*attentionBlock+at:], s.out[c*width:]
+		if whole > 0 {
+			weigh(&w)
+		}
+		codec := floatCodecs[a.Values.Type]
+		for i := whole; i < a.Values.Width; i++ { // what is left of each row
+			for r := range rows {
+				v := codec.at(values[r*a.Values.Stride+i*codec.bytes:])
+				for cc := range w.columns {
+					w.y[cc*width+i] += float32(w.p[cc*attentionBlock+r] * v)
+				}
+			}
+		}
+	}
+}
+
+// tileValues decodes a page of values and adds them all; those that a query does not see have the weight 0.
+func (s *AttentionScratch) tileValues(a *Attention, values []byte, at int) {
+	n, width := len(s.states), s.outWidth(a)
+	s.rows = grow(s.rows, a.Page*width)
+	for p := range a.Page {
+		row, stored := s.rows[p*width:][:width], values[p*a.Values.Stride:][:a.Values.bytes()]
+		clear(row[a.Values.Width:])
+		s.decode(a.Values.Type, row[:a.Values.Width], stored)
+	}
+	count := tileCount(n)
+	for j := 0; j < width; j += panelRows {
+		for i := range count {
+			first, columns := tileAt(n, count, i)
+			y := s.out[first*width+j:]
+			s.set.tileF32(&tileF32{n: columns, k: a.Page, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
+				y: y, ldy: width, init: y, ldi: width})
+		}
+	}
+}
+
+// decode widens elements of a type that a Cache may have.
+func (s *AttentionScratch) decode(t gguf.Type, dst []float32, src []byte) {
+	switch t {
+	case gguf.F16:
+		s.set.decodeF16(dst, src)
+	case gguf.BF16:
+		s.set.decodeBF16(dst, src)
+	default:
+		mustCodec(t).Decode(dst, src)
+	}
+}
