@@ -4,23 +4,23 @@ import (
 	"fmt"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/kernel"
 	"github.com/ggufkit/ggufkit/internal/par"
 	"github.com/ggufkit/ggufkit/quantize/block"
 )
 
-// cpu is the portable backend. Every element of a result is computed by one thread with its additions in an order that depends on
-// nothing but the operation, so threads never change a bit; in exact precision neither does the number of rows.
+// cpu is the backend that computes with package kernel. Every element of a result is computed by one thread with its additions in an
+// order that depends on nothing but the operation, so threads never change a bit; in exact precision neither does the number of rows.
 type cpu struct {
-	exact   bool
-	threads int
-	workers []scratch           // by worker
-	acts    []block.Activations // of the rows of a product's input, in fast precision
-	rounded matrix              // the same, widened again
+	exact    bool
+	pool     *par.Pool
+	mul      *kernel.Multiplier
+	products []kernel.Product // of the product at hand
+	workers  []scratch        // by worker
 }
 
 // scratch is what one worker computes in.
 type scratch struct {
-	panel  []float32 // decoded weight rows
 	page   []float32 // decoded keys or values
 	scores []float32
 	sums   []float32
@@ -30,13 +30,15 @@ type scratch struct {
 
 // newCPU makes a backend for a number of threads (0: the cores this process may use).
 func newCPU(precision Precision, threads int) *cpu {
-	if threads == 0 {
-		threads = par.Threads()
-	}
-	return &cpu{exact: precision == Exact, threads: threads, workers: make([]scratch, threads)}
+	pool := kernel.NewPool(threads)
+	exact := precision == Exact
+	return &cpu{exact: exact, pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads())}
 }
 
-func (c *cpu) Close() error { return nil }
+func (c *cpu) Close() error {
+	c.pool.Close()
+	return nil
+}
 
 // matrix is the Buffer of this backend.
 type matrix struct {
@@ -66,22 +68,17 @@ func grow[T any](s []T, n int) []T {
 // mat is the matrix behind a buffer of this backend.
 func mat(b Buffer) *matrix { return b.(*matrix) }
 
-// tensor is the Weight of this backend: rows of blocks in the mapping of the file.
+// tensor is the Weight of this backend.
 type tensor struct {
 	width, rows int
-	codec       *block.Codec
-	rowBytes    int
-	data        []byte
-	// vector is a tensor of one row, widened (norms and biases; some kilobytes).
+	matrix      *kernel.Matrix // in the mapping of the file; nil for a vector
+	// vector is a tensor of one dimension, widened (norms and biases; some kilobytes).
 	vector []float32
 }
 
 func (t *tensor) Size() (width, rows int) { return t.width, t.rows }
 
-// row is the stored bytes of rows [lo, hi).
-func (t *tensor) stored(lo, hi int) []byte { return t.data[lo*t.rowBytes : hi*t.rowBytes] }
-
-// vec is the only row of a bound tensor, nil for no tensor.
+// vec is the values of a tensor of one dimension, nil for no tensor.
 func vec(w Weight) []float32 {
 	if w == nil {
 		return nil
@@ -90,21 +87,22 @@ func vec(w Weight) []float32 {
 }
 
 func (c *cpu) Bind(t *gguf.Tensor, data []byte) (Weight, error) {
-	codec, err := block.ForType(t.Type)
-	if err != nil {
-		return nil, err
-	}
-	if len(t.Shape) > 2 {
-		return nil, fmt.Errorf("%w: %d dimensions, expected 1 or 2", gguf.ErrShape, len(t.Shape))
-	}
-	rowBytes, err := t.Type.RowBytes(t.Shape[0])
-	if err != nil {
-		return nil, err
-	}
-	out := &tensor{width: int(t.Shape[0]), rows: int(t.Rows()), codec: codec, rowBytes: int(rowBytes), data: data}
-	if len(t.Shape) == 1 {
+	out := &tensor{width: int(t.Shape[0]), rows: int(t.Rows())}
+	switch len(t.Shape) {
+	case 1:
+		codec, err := block.ForType(t.Type)
+		if err != nil {
+			return nil, err
+		}
 		out.vector = make([]float32, out.width)
 		codec.Decode(out.vector, data)
+	case 2:
+		var err error
+		if out.matrix, err = kernel.New(t.Type, data, out.rows, out.width); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("%w: %d dimensions, expected 1 or 2", gguf.ErrShape, len(t.Shape))
 	}
 	return out, nil
 }
@@ -124,9 +122,7 @@ func (c *cpu) SetRow(dst Buffer, row int, values []float32) { copy(mat(dst).row(
 func (c *cpu) Embed(dst Buffer, table Weight, ids []int32) {
 	d, t := mat(dst), table.(*tensor)
 	d.reshape(len(ids), t.width)
-	par.For(c.threads, len(ids), func(_, i int) {
-		t.codec.Decode(d.row(i), t.stored(int(ids[i]), int(ids[i])+1))
-	})
+	c.pool.For(len(ids), func(_, i int) { t.matrix.Row(d.row(i), int(ids[i])) })
 }
 
 func (c *cpu) Gather(dst, x Buffer, rows []int) {

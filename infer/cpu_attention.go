@@ -1,10 +1,6 @@
 package infer
 
-import (
-	"math"
-
-	"github.com/ggufkit/ggufkit/internal/par"
-)
+import "math"
 
 // attentionQueries is about how many query vectors of one key head a thread takes at a time, so that a decoded page serves all of them.
 const attentionQueries = 48
@@ -31,13 +27,13 @@ func (c *cpu) Attention(dst, q, k, v Buffer, a *Attention) {
 				jobs = append(jobs, attentionJob{run: run, state: state, lo: lo, hi: min(lo+grain, run.N), kvHead: h})
 			}
 		}
-		par.Ranges(c.threads, run.N, rowGrain, func(_, lo, hi int) {
+		c.pool.Ranges(run.N, rowGrain, func(_, lo, hi int) {
 			for i := lo; i < hi; i++ {
 				state.put(a.Layer, run.Start+i, keys.row(run.Row+i), values.row(run.Row+i))
 			}
 		})
 	}
-	par.For(c.threads, len(jobs), func(worker, i int) {
+	c.pool.For(len(jobs), func(worker, i int) {
 		// The last jobs have the most keys: they go first, so that the threads end together.
 		jobs[len(jobs)-1-i].attend(&c.workers[worker], d, queries, a)
 	})

@@ -1,10 +1,6 @@
 package infer
 
-import (
-	"math"
-
-	"github.com/ggufkit/ggufkit/internal/par"
-)
+import "math"
 
 // rowGrain is how many rows a thread takes at a time in operations that work row by row.
 const rowGrain = 8
@@ -22,7 +18,7 @@ func (c *cpu) Norm(dst, x Buffer, n *Norm) {
 	if n.Layer {
 		normalize = layerNorm
 	}
-	par.Ranges(c.threads, s.rows, rowGrain, func(_, lo, hi int) {
+	c.pool.Ranges(s.rows, rowGrain, func(_, lo, hi int) {
 		for i := lo * s.width; i < hi*s.width; i += len(weight) {
 			y := d.data[i:][:len(weight)]
 			normalize(y, s.data[i:][:len(weight)], float64(n.Eps))
@@ -73,7 +69,7 @@ func (c *cpu) Rope(x, angles Buffer, headDim int, pairs Pairing) {
 	if pairs == Halves {
 		step, gap = 1, half
 	}
-	par.Ranges(c.threads, m.rows, rowGrain, func(_, lo, hi int) {
+	c.pool.Ranges(m.rows, rowGrain, func(_, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			row, cos, sin := m.row(i), a.row(i)[:half], a.row(i)[half:]
 			for ; len(row) > 0; row = row[headDim:] {
@@ -103,7 +99,7 @@ func (c *cpu) Activate(dst, gate, up Buffer, f Activation) {
 	case GELUTanh:
 		apply = geluTanh
 	}
-	par.Ranges(c.threads, u.rows, rowGrain, func(_, lo, hi int) {
+	c.pool.Ranges(u.rows, rowGrain, func(_, lo, hi int) {
 		lo, hi = lo*u.width, hi*u.width
 		in, up, out := g.data[lo:hi], u.data[lo:hi], d.data[lo:hi]
 		for i, x := range in {
@@ -118,7 +114,7 @@ func (c *cpu) Activate(dst, gate, up Buffer, f Activation) {
 
 func (c *cpu) Add(dst, x Buffer) {
 	d, s := mat(dst), mat(x)
-	par.Ranges(c.threads, s.rows, rowGrain, func(_, lo, hi int) {
+	c.pool.Ranges(s.rows, rowGrain, func(_, lo, hi int) {
 		out := d.data[lo*s.width : hi*s.width]
 		for i, v := range s.data[lo*s.width : hi*s.width] {
 			out[i] += v
@@ -136,7 +132,7 @@ func (c *cpu) Softcap(x Buffer, limit float32) {
 
 // each replaces every element of x by f of it.
 func (c *cpu) each(x *matrix, f func(float32) float32) {
-	par.Ranges(c.threads, len(x.data), elementGrain, func(_, lo, hi int) {
+	c.pool.Ranges(len(x.data), elementGrain, func(_, lo, hi int) {
 		for i, v := range x.data[lo:hi] {
 			x.data[lo+i] = f(v)
 		}

@@ -82,10 +82,11 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if err := refuse(spec, meta); err != nil {
 		return nil, err
 	}
-	b := &binder{be: newCPU(o.Precision, o.Threads), src: src, params: p, spec: spec, context: m.Context}
+	b := &binder{src: src, params: p, spec: spec, context: m.Context}
 	if err := b.check(); err != nil {
 		return nil, err
 	}
+	b.be = newCPU(o.Precision, o.Threads)
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}
