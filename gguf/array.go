@@ -71,6 +71,20 @@ func (v Value) depth() int {
 	return d + 1
 }
 
+// listed is the number of elements in v, those of arrays in arrays and the inner arrays themselves included.
+func (v Value) listed() int {
+	if v.typ != ArrayType {
+		return 0
+	}
+	n := v.arr.n
+	if v.arr.elem == ArrayType {
+		for _, e := range (Array{v.arr}).All() {
+			n += e.listed()
+		}
+	}
+	return n
+}
+
 // mark notes where element i begins, which is the end of data now.
 func (a *array) mark(i int) {
 	if a.elem.size() == 0 && i%markStride == 0 {

@@ -3,7 +3,6 @@ package gguf
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 )
 
 // decoder reads numbers, strings and values from a window of bytes that may grow.
@@ -13,7 +12,8 @@ type decoder struct {
 	size uint64 // of the whole file or array
 	enc  encoding
 	// grow gives a window of at least n bytes (n <= size); nil when buf is already everything.
-	grow func(n uint64) ([]byte, error)
+	grow   func(n uint64) ([]byte, error)
+	listed uint64 // elements of all arrays so far
 	// odd is told about what is unusual but harmless.
 	odd func(at int, err error)
 }
@@ -145,8 +145,14 @@ func (d *decoder) arrayHead(depth int) (ValueType, int, error) {
 	if !elem.valid() {
 		return 0, 0, fmt.Errorf("%w: array of %s, which means nothing", ErrValueType, elem)
 	}
-	n, err := d.count(d.enc.minSize(elem), math.MaxInt, "elements")
-	return elem, n, err
+	n, err := d.count(d.enc.minSize(elem), MaxListed, "elements")
+	if err != nil {
+		return 0, 0, err
+	}
+	if d.listed += uint64(n); d.listed > MaxListed {
+		return 0, 0, fmt.Errorf("%w: the arrays of the file have more than %d elements together", ErrLimit, MaxListed)
+	}
+	return elem, n, nil
 }
 
 // array reads an array as a view and passes over its elements.

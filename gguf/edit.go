@@ -30,6 +30,11 @@ func Edit(path, out string, change func(*Meta) error) (EditResult, error) {
 	if err != nil {
 		return EditResult{}, err
 	}
+	if st, err := os.Stat(path); err != nil {
+		return EditResult{}, err
+	} else if err := checkRegular(path, st); err != nil {
+		return EditResult{}, err
+	}
 	// A file that may not be written is not to be replaced either.
 	rw, err := os.OpenFile(target, os.O_RDWR, 0)
 	if err != nil {

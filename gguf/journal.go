@@ -135,6 +135,12 @@ func openSettled(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Opening a pipe would wait for someone to write to it.
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if err := checkRegular(path, st); err != nil {
+		return nil, err
+	}
 	const attempts = 10 // each failure but the last means that another process was edited and killed meanwhile
 	for range attempts {
 		f, err := os.Open(path)
@@ -147,7 +153,7 @@ func openSettled(path string) (*os.File, error) {
 		if err != nil {
 			return f, nil
 		}
-		if st.Size() == 0 {
+		if st.Size() == 0 && st.Mode().IsRegular() {
 			removeIdle(journalPath(target))
 			return f, nil
 		}
@@ -171,10 +177,36 @@ func removeIdle(path string) {
 	}
 }
 
+// maxJournal is more than the largest journal: old and new bytes of a header, and the bookkeeping of each patch.
+const maxJournal = 4 * MaxHeader
+
+// checkJournal refuses what an edit cannot have left: a link, a pipe, a device, or more bytes than two headers.
+func checkJournal(target string) error {
+	st, err := os.Lstat(journalPath(target))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return errors.New("the journal beside it is not a regular file")
+	case st.Size() > maxJournal:
+		return fmt.Errorf("the journal beside it has %d bytes, more than an edit writes", st.Size())
+	}
+	return nil
+}
+
+func hintJournal(target string) string {
+	return "delete " + journalPath(target) + ", which no edit has left"
+}
+
 // settle undoes (or finishes) an edit that was interrupted.
 func settle(target string) error {
 	fault := func(err error, hint string) error {
 		return &Error{Path: target, Offset: noOffset, Err: fmt.Errorf("%w: %w", ErrJournal, err), Hint: hint}
+	}
+	if err := checkJournal(target); err != nil {
+		return fault(err, hintJournal(target))
 	}
 	f, err := os.OpenFile(target, os.O_RDWR, 0)
 	if err != nil {
@@ -247,10 +279,16 @@ type editLock struct {
 
 // lockEditor waits until no other process edits the file, and settles what a killed one left.
 func lockEditor(target string) (*editLock, error) {
+	fault := func(err error, hint string) error {
+		return &Error{Path: target, Offset: noOffset, Err: err, Hint: hint}
+	}
 	for {
+		if err := checkJournal(target); err != nil {
+			return nil, fault(fmt.Errorf("%w: %w", ErrJournal, err), hintJournal(target))
+		}
 		f, err := os.OpenFile(journalPath(target), os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
-			return nil, err
+			return nil, fault(err, "an edit needs to write in the folder of the file; -o OUT writes a changed copy elsewhere")
 		}
 		// Without locks editors are not kept apart; each still leaves a whole file.
 		_ = atomicfile.Lock(f)

@@ -20,6 +20,9 @@ const (
 	UsualTensorName = 63
 	// MaxString is the longest string value in bytes.
 	MaxString = 1 << 28
+	// MaxListed is the largest number of elements that all arrays of a file have together, nested ones and arrays in
+	// arrays included. The largest known vocabularies, with types, scores and merges, have 1.5 million.
+	MaxListed = 1 << 23
 	// MaxDepth is how deep arrays may be nested; 1 is an array of scalars.
 	MaxDepth = 8
 	// MaxDims is the number of dimensions that a tensor may have; at least 1.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 
@@ -67,8 +68,8 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !st.Mode().IsRegular() {
-		return nil, &Error{Path: f.Name(), Offset: noOffset, Err: fmt.Errorf("%w: not a regular file", ErrMagic)}
+	if err := checkRegular(f.Name(), st); err != nil {
+		return nil, err
 	}
 	m := &mapped{File: f, size: uint64(st.Size()), parts: map[[2]uint64]*mmap.Mapping{}}
 	if large || m.size <= maxWhole {
@@ -77,6 +78,18 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 		}
 	}
 	return m, nil
+}
+
+// checkRegular refuses folders, pipes and devices.
+func checkRegular(path string, st fs.FileInfo) error {
+	if st.Mode().IsRegular() {
+		return nil
+	}
+	e := &Error{Path: path, Offset: noOffset, Err: fmt.Errorf("%w: not a regular file", ErrMagic), Hint: "copy what it gives into a file first"}
+	if st.IsDir() {
+		e.Err, e.Hint = fmt.Errorf("%w: it is a folder", ErrMagic), "name a .gguf file in it; 'ggufkit convert' makes one of a checkpoint folder"
+	}
+	return e
 }
 
 func (m *mapped) Size() uint64 { return m.size }

@@ -18,6 +18,12 @@ func checkHeader(meta *Meta, tensors []Tensor) error {
 			return meta.fault(key, fmt.Errorf("%w: %d bytes of text, at most %d", ErrLimit, len(v.str), MaxString))
 		}
 	}
+	listed := 0
+	for key, v := range meta.All() {
+		if listed += v.listed(); listed > MaxListed {
+			return meta.fault(key, fmt.Errorf("%w: the arrays up to this one have %d elements together, at most %d", ErrLimit, listed, MaxListed))
+		}
+	}
 	if meta.Len() > MaxKeys || len(tensors) > MaxTensors {
 		return &Error{Path: meta.path, Offset: noOffset, Err: fmt.Errorf("%w: %d keys and %d tensors, at most %d and %d", ErrLimit, meta.Len(), len(tensors), MaxKeys, MaxTensors)}
 	}

@@ -484,7 +484,7 @@ func TestSourceFails(t *testing.T) {
 	if _, err := Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, err := Open(t.TempDir()); !errors.Is(err, ErrMagic) || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := Open(t.TempDir()); !errors.Is(err, ErrMagic) || !strings.Contains(err.Error(), "it is a folder") {
 		t.Error(err)
 	}
 }
@@ -504,3 +504,22 @@ type broken struct{}
 func (broken) Size() uint64                        { return 100 }
 func (broken) ReadAt([]byte, int64) (int, error)   { return 0, os.ErrClosed }
 func (broken) View(uint64, uint64) ([]byte, error) { return nil, os.ErrClosed }
+
+// What would not be read is not written either.
+func TestTooManyElements(t *testing.T) {
+	m := NewMeta()
+	half := NewArray(make([]uint8, MaxListed/2))
+	nested, err := NewNested([]Value{half, half})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Set("a", half)
+	m.Set("b", half)
+	if _, _, err := Layout(m, nil); err != nil {
+		t.Error(err)
+	}
+	m.Set("b", nested)
+	if _, _, err := Layout(m, nil); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), `key "b"`) {
+		t.Error(err)
+	}
+}
