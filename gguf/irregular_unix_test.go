@@ -7,15 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // Pipes and devices are refused at once: opening a pipe would wait for a writer.
 func TestIrregular(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	change := func(*Meta) error { return nil }
@@ -42,7 +41,7 @@ func TestIrregularJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, make := range map[string]func(string) error{
-		"pipe": func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"pipe": func(p string) error { return syscall.Mkfifo(p, 0o600) },
 		"link": func(p string) error { return os.Symlink(other, p) },
 	} {
 		if err := make(journalPath(path)); err != nil {
