@@ -25,10 +25,18 @@ type card map[string]*yaml.Node
 
 // readCard reads the card of a checkpoint folder. A card is no part of the model, so one that cannot be read gives a note.
 func readCard(dir string) (card, string, error) {
-	f, err := os.Open(filepath.Join(dir, "README.md"))
+	path := filepath.Join(dir, "README.md")
+	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}
+	if err != nil {
+		return nil, "", err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, "the model card is not used: README.md is not a regular file", nil
+	}
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, "", err
 	}

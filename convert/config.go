@@ -82,6 +82,9 @@ func readSettings(path string) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	if info.Size() > maxConfigBytes {
 		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), maxConfigBytes)
 	}
@@ -92,6 +95,9 @@ func readSettings(path string) (*config, error) {
 	c := &config{file: path, root: object{}}
 	if err := json.Unmarshal(b, &c.root); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if c.root == nil {
+		return nil, fmt.Errorf("%s: the file says null, expected an object", path)
 	}
 	return c, nil
 }

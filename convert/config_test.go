@@ -76,7 +76,7 @@ func TestConfigFaults(t *testing.T) {
 	if _, err := readConfig(t.TempDir()); err == nil {
 		t.Error("a folder without config.json was accepted")
 	}
-	for _, text := range []string{"", "[]", "{", `{"a": 1, "a": 2}`, `"x"`} {
+	for _, text := range []string{"", "[]", "{", `{"a": 1, "a": 2}`, `"x"`, "null"} {
 		_, err := loadConfig(t, text)
 		wantError(t, err, "config.json")
 	}

@@ -207,6 +207,33 @@ func (b *vocabBuilder) needMerges() error {
 	if len(b.v.Merges) == 0 {
 		return fmt.Errorf("%s: a BPE tokenizer needs merges, but neither tokenizer.json nor merges.txt holds any", b.f.dir)
 	}
+	return b.checkMerges()
+}
+
+// checkMerges refuses merges of texts that are no tokens, or that make none: the vocabulary is not the one they were made for.
+func (b *vocabBuilder) checkMerges() error {
+	known := make(map[string]bool, len(b.v.Tokens))
+	for _, text := range b.v.Tokens {
+		known[text] = true
+		if strings.Contains(text, " ") {
+			known[strings.ReplaceAll(text, " ", string(byteRunes[' ']))] = true
+		}
+	}
+	for _, t := range b.beyond {
+		known[t.Content] = true // refused later, with a better reason
+	}
+	for i, m := range b.v.Merges {
+		left, right, ok := cutMerge(m)
+		if !ok {
+			return fmt.Errorf("%s: merge %d: %q is not two texts with a space between", b.f.dir, i, m)
+		}
+		for _, text := range []string{left, right, left + right} {
+			if !known[text] {
+				return fmt.Errorf("%s: merge %d, %q: %q is not in the vocabulary of %s\nhint: the files belong to different tokenizers, or one is damaged: download them again",
+					b.f.dir, i, m, text, b.source)
+			}
+		}
+	}
 	return nil
 }
 

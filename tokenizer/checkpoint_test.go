@@ -237,7 +237,14 @@ func TestMerges(t *testing.T) {
 	if v, err = FromCheckpoint(variant(t, dir, none), bpeRows, ""); err != nil || !slices.Equal(v.Merges, plain.Merges) {
 		t.Errorf("merges.txt: %v", err)
 	}
-	spaced := map[string]any{"tokenizer.json": func(o map[string]any) { obj(o, "model")["merges"] = []any{[]any{"a b", "c"}} }}
+	spaced := map[string]any{"tokenizer.json": func(o map[string]any) {
+		vocab := obj(o, "model", "vocab")
+		for i, text := range []string{"a b", "a bc"} {
+			delete(vocab, plain.Tokens[300+i])
+			vocab[text] = 300 + i
+		}
+		obj(o, "model")["merges"] = []any{[]any{"a b", "c"}}
+	}}
 	if v, err = FromCheckpoint(variant(t, dir, spaced), bpeRows, ""); err != nil || v.Merges[0] != "aĠb c" {
 		t.Errorf("a space within a pair: %v", err)
 	}
@@ -245,6 +252,12 @@ func TestMerges(t *testing.T) {
 		wrong := map[string]any{"tokenizer.json": func(o map[string]any) { obj(o, "model")["merges"] = []any{bad} }}
 		_, err = FromCheckpoint(variant(t, dir, wrong), bpeRows, "")
 		checkError(t, err, "model.merges: element 0")
+	}
+	// Texts that are no tokens: a part, and what the parts make.
+	for merge, missing := range map[string]string{"a? b": `"a?"`, "a b?": `"b?"`, "! !": `"!!"`} {
+		foreign := map[string]any{"tokenizer.json": func(o map[string]any) { obj(o, "model")["merges"] = []any{merge} }}
+		_, err = FromCheckpoint(variant(t, dir, foreign), bpeRows, "")
+		checkError(t, err, fmt.Sprintf("merge 0, %q: %s is not in the vocabulary of tokenizer.json", merge, missing))
 	}
 }
 
@@ -282,6 +295,7 @@ func TestUnflaggedMarker(t *testing.T) {
 			vocab := obj(o, "model", "vocab")
 			delete(vocab, v.Tokens[300])
 			vocab["<turn>"] = 300
+			obj(o, "model")["merges"] = []any{[]any{"i", "n"}}
 		},
 	})
 	v, err = FromCheckpoint(dir, bpeRows, "")

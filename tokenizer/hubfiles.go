@@ -135,6 +135,9 @@ func (f *hubFiles) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", path)
+	}
 	if info.Size() > fileLimit {
 		return nil, fmt.Errorf("%s: %d bytes are more than the limit of %d", path, info.Size(), fileLimit)
 	}

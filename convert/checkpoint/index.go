@@ -52,6 +52,12 @@ func (s *fileSet) fromIndex(name string) error {
 
 // readIndex reads the weight_map of an index: tensor -> file.
 func readIndex(path string) (map[string]string, error) {
+	// Opening a pipe would wait for someone to write to it.
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w: not a regular file", path, ErrFormat)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

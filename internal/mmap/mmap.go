@@ -31,6 +31,12 @@ func OpenPrivate(path string) (*Mapping, error) { return openWhole(path, true) }
 
 // openWhole maps all of a regular file; the mapping outlives the descriptor.
 func openWhole(path string, private bool) (*Mapping, error) {
+	// Opening a pipe would wait for someone to write to it.
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: cannot be mapped: not a regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -39,9 +45,6 @@ func openWhole(path string, private bool) (*Mapping, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: cannot be mapped: not a regular file", path)
 	}
 	return newMapping(f, 0, st.Size(), private)
 }

@@ -1,0 +1,72 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestPipesForFiles: a named pipe where a file is expected is refused, or passed over, at once: opening it would wait for a writer.
+func TestPipesForFiles(t *testing.T) {
+	demo := filepath.Join("..", "..", "testdata", "demo")
+	names := []string{"config.json", "model.safetensors", "model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json",
+		"special_tokens_map.json", "generation_config.json", "added_tokens.json", "chat_template.jinja", "README.md"}
+	for _, name := range names {
+		dir := t.TempDir()
+		for _, n := range []string{"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} {
+			if err := os.WriteFile(filepath.Join(dir, n), readFile(t, filepath.Join(demo, n)), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = os.Remove(filepath.Join(dir, name))
+		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := 1
+		if name == "README.md" {
+			want = 0 // a model card is no part of the model
+		}
+		text := inTime(t, want, "convert", dir, "--dry-run")
+		if !strings.Contains(text, name) || !strings.Contains(text, "not a regular file") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"convert", pipe}, {"inspect", pipe}, {"quantize", pipe, "Q8_0"}, {"meta", "get", pipe, "a"}, {"meta", "set", pipe, "a:u8=1"},
+		{"run", "-m", pipe, "-p", "a"}, {"tokenize", "-m", pipe, "-p", "a"}, {"logits", "-m", pipe, "--ids", "1"},
+	} {
+		if text := inTime(t, 1, args...); !strings.Contains(text, "not a regular file") {
+			t.Errorf("%v: %s", args, text)
+		}
+	}
+}
+
+// inTime runs a command that must end soon, with the given status, and returns what it says on stderr.
+func inTime(t *testing.T, status int, args ...string) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	done := make(chan int)
+	go func() { done <- run(append([]string{"ggufkit"}, args...), strings.NewReader(""), io.Discard, &stderr) }()
+	select {
+	case got := <-done:
+		if got != status {
+			t.Errorf("%v: status %d, want %d: %s", args, got, status, &stderr)
+		}
+		return stderr.String()
+	case <-time.After(time.Minute):
+		t.Fatalf("%v: hangs", args)
+	}
+	return ""
+}
