@@ -8,10 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // TestPipesForFiles: a named pipe where a file is expected is refused, or passed over, at once: opening it would wait for a writer.
@@ -27,7 +26,7 @@ func TestPipesForFiles(t *testing.T) {
 			}
 		}
 		_ = os.Remove(filepath.Join(dir, name))
-		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		want := 1
@@ -40,7 +39,7 @@ func TestPipesForFiles(t *testing.T) {
 		}
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
