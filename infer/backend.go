@@ -30,8 +30,8 @@ type Backend interface {
 	// Attention appends the rows of k and v to the sequences' caches of a layer and attends with the rows of q, each to what its
 	// sequence holds up to and including its own position, within the window. dst is none of the operands.
 	Attention(dst, q, k, v Buffer, a *Attention)
-	// Activate is dst = f(gate) * up element by element, or f(up) where gate is nil.
-	Activate(dst, gate, up Buffer, f Activation)
+	// Activate replaces every element of x by f of it, times the element of up unless that is nil.
+	Activate(x, up Buffer, f Activation)
 	// Add is dst += x.
 	Add(dst, x Buffer)
 	// Scale multiplies every element of x.

@@ -21,11 +21,8 @@ type cpu struct {
 
 // scratch is what one worker computes in.
 type scratch struct {
-	page   []float32 // decoded keys or values
-	scores []float32
-	sums   []float32
-	tile   [tileCols][2]float32
-	column [tileRows]float32
+	attention kernel.AttentionScratch
+	queries   []kernel.Query
 }
 
 // newCPU makes a backend for a number of threads (0: the cores this process may use).

@@ -1,34 +1,35 @@
 package infer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
-	"github.com/ggufkit/ggufkit/internal/half"
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
-// pagePositions is how many positions a page holds; a multiple of the tile's height.
-const pagePositions = 32
+// pagePositions is how many positions a page holds.
+const pagePositions = 64
 
 // paged is the memory of keys and values: a list of pages, each with all layers of pagePositions positions. Appending adds pages and copies
-// nothing; a fork shares them, and a shared page is copied when one of its owners writes to it.
+// nothing; a fork shares them, and a shared page is copied when one of its owners changes it. Positions that none of its owners holds are zeros.
 type paged struct {
 	layout *pageLayout
 	pages  []*page
 	len    int
 }
 
-// page holds float32 in exact precision and float16 in fast.
+// page holds float32 in exact precision and float16 in fast, little-endian.
 type page struct {
 	owners int
-	f32    []float32
-	f16    []byte
+	data   []byte
 }
 
-// pageLayout is where things are in a page, in elements: per layer and key head, first the keys, one row per position,
-// then the values transposed, one row of positions per element, so that sums over positions run along memory.
+// pageLayout is where things are in a page, in bytes: per layer and key head, first the keys, one row per position, then the values.
 type pageLayout struct {
 	layers []CacheShape
 	start  []int // of each layer
@@ -40,31 +41,30 @@ func newPaged(layers []CacheShape, exact bool) *paged {
 	l := &pageLayout{layers: layers, start: make([]int, len(layers)), exact: exact}
 	for il, s := range layers {
 		l.start[il] = l.size
-		l.size += s.KVHeads * l.headSize(s)
+		keys, values := l.caches(il)
+		l.size += s.KVHeads * pagePositions * (keys.Stride + values.Stride)
 	}
 	return &paged{layout: l}
 }
 
-// headSize is the elements of a key head. Values are padded to whole tiles.
-func (l *pageLayout) headSize(s CacheShape) int {
-	return pagePositions * (s.HeadK + roundUp(s.HeadV, tileRows))
+// caches are how the keys and values of a head of a layer lie.
+func (l *pageLayout) caches(layer int) (keys, values kernel.Cache) {
+	typ, size := gguf.F16, 2
+	if l.exact {
+		typ, size = gguf.F32, 4
+	}
+	s := l.layers[layer]
+	return kernel.Cache{Type: typ, Width: s.HeadK, Stride: size * s.HeadK}, kernel.Cache{Type: typ, Width: s.HeadV, Stride: size * s.HeadV}
 }
 
 // newPage makes a page of zeros.
-func (l *pageLayout) newPage() *page {
-	if l.exact {
-		return &page{owners: 1, f32: make([]float32, l.size)}
-	}
-	return &page{owners: 1, f16: make([]byte, 2*l.size)}
-}
+func (l *pageLayout) newPage() *page { return &page{owners: 1, data: make([]byte, l.size)} }
 
 func (s *paged) Len() int { return s.len }
 
 func (s *paged) Append(n int) error {
-	if last := len(s.pages) - 1; n > 0 && s.len%pagePositions != 0 && s.pages[last].owners > 1 {
-		shared := s.pages[last]
-		shared.owners--
-		s.pages[last] = &page{owners: 1, f32: append([]float32(nil), shared.f32...), f16: append([]byte(nil), shared.f16...)}
+	if n > 0 {
+		s.own()
 	}
 	s.len += n
 	for len(s.pages)*pagePositions < s.len {
@@ -73,14 +73,48 @@ func (s *paged) Append(n int) error {
 	return nil
 }
 
+// own copies the last page if it has room for more positions and is shared.
+func (s *paged) own() {
+	if s.len%pagePositions == 0 {
+		return
+	}
+	last := len(s.pages) - 1
+	if p := s.pages[last]; p.owners > 1 {
+		p.owners--
+		s.pages[last] = &page{owners: 1, data: bytes.Clone(p.data)}
+	}
+}
+
 func (s *paged) Truncate(n int) error {
 	if n < 0 || n > s.len {
 		return fmt.Errorf("cannot truncate %d positions to %d", s.len, n)
 	}
+	if n == s.len {
+		return nil
+	}
 	keep := roundUp(n, pagePositions) / pagePositions
 	release(s.pages[keep:])
 	s.pages, s.len = s.pages[:keep], n
+	s.own()
+	s.wipe()
 	return nil
+}
+
+// wipe makes zeros of what the last page holds beyond the end.
+func (s *paged) wipe() {
+	slot := s.len % pagePositions
+	if slot == 0 {
+		return
+	}
+	last := len(s.pages) - 1
+	for il, shape := range s.layout.layers {
+		k, v := s.layout.caches(il)
+		for h := range shape.KVHeads {
+			keys, values := s.head(il, last, h)
+			clear(keys[slot*k.Stride:])
+			clear(values[slot*v.Stride:])
+		}
+	}
 }
 
 func (s *paged) Fork() State {
@@ -103,56 +137,41 @@ func release(pages []*page) {
 	}
 }
 
+// head is the keys and values of a head in a page.
+func (s *paged) head(layer, page, head int) (keys, values []byte) {
+	k, v := s.layout.caches(layer)
+	nk, nv := pagePositions*k.Stride, pagePositions*v.Stride
+	data := s.pages[page].data[s.layout.start[layer]+head*(nk+nv):]
+	return data[:nk:nk], data[nk:][:nv:nv]
+}
+
 // put stores the keys and values of one position; its page is not shared.
 func (s *paged) put(layer, pos int, k, v []float32) {
-	shape := s.layout.layers[layer]
-	p := s.pages[pos/pagePositions]
+	encode := kernel.EncodeF16
+	if s.layout.exact {
+		encode = encodeF32
+	}
+	kc, vc := s.layout.caches(layer)
 	slot := pos % pagePositions
-	for h := range shape.KVHeads {
-		at := s.layout.start[layer] + h*s.layout.headSize(shape)
-		p.set(at+slot*shape.HeadK, 1, k[h*shape.HeadK:][:shape.HeadK])
-		p.set(at+pagePositions*shape.HeadK+slot, pagePositions, v[h*shape.HeadV:][:shape.HeadV])
+	for h := range s.layout.layers[layer].KVHeads {
+		keys, values := s.head(layer, pos/pagePositions, h)
+		encode(keys[slot*kc.Stride:][:kc.Stride], k[h*kc.Width:][:kc.Width])
+		encode(values[slot*vc.Stride:][:vc.Stride], v[h*vc.Width:][:vc.Width])
 	}
 }
 
-// set writes values from element at on, stride apart.
-func (p *page) set(at, stride int, values []float32) {
-	if p.f32 != nil {
-		for i, v := range values {
-			p.f32[at+i*stride] = v
-		}
-		return
-	}
-	for i, v := range values {
-		binary.LittleEndian.PutUint16(p.f16[2*(at+i*stride):], half.F32ToF16(v))
+// encodeF32 writes float32, little-endian.
+func encodeF32(dst []byte, src []float32) {
+	for i, f := range src {
+		binary.LittleEndian.PutUint32(dst[4*i:], math.Float32bits(f))
 	}
 }
 
-// keys are those of a head in a page, one row per position; values one row of positions per element. Both are valid until the
-// next call with the same scratch.
-func (s *paged) keys(w *scratch, layer, page, head int) []float32 {
-	shape := s.layout.layers[layer]
-	return s.pages[page].get(w, s.layout.start[layer]+head*s.layout.headSize(shape), pagePositions*shape.HeadK)
-}
+// roundUp is the smallest multiple of unit from n on.
+func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-func (s *paged) values(w *scratch, layer, page, head int) []float32 {
-	shape := s.layout.layers[layer]
-	at := s.layout.start[layer] + head*s.layout.headSize(shape) + pagePositions*shape.HeadK
-	return s.pages[page].get(w, at, pagePositions*roundUp(shape.HeadV, tileRows))
-}
-
-// get is n elements of a page as float32.
-func (p *page) get(w *scratch, at, n int) []float32 {
-	if p.f32 != nil {
-		return p.f32[at:][:n]
-	}
-	w.page = grow(w.page, n)
-	half.DecodeF16(w.page, p.f16[2*at:][:2*n])
-	return w.page
-}
-
-// snapshotMagic starts a snapshot; then come the precision, the number of positions, the elements of a page, and the pages.
-const snapshotMagic = "GKKV\x00\x00\x00\x01"
+// snapshotMagic starts a snapshot; then come the precision, the number of positions, the bytes of a page, and the pages.
+const snapshotMagic = "GKKV\x00\x00\x00\x02"
 
 // snapshotHeader is the fixed part after the magic.
 type snapshotHeader struct {
@@ -170,7 +189,7 @@ func (s *paged) Snapshot(w io.Writer) error {
 		return err
 	}
 	for _, p := range s.pages {
-		if err := binary.Write(w, binary.LittleEndian, p.data()); err != nil {
+		if _, err := w.Write(p.data); err != nil {
 			return err
 		}
 	}
@@ -198,20 +217,13 @@ func (s *paged) Restore(r io.Reader, limit int) error {
 	fresh := &paged{layout: s.layout}
 	for len(fresh.pages)*pagePositions < int(h.Positions) {
 		p := s.layout.newPage()
-		if err := binary.Read(r, binary.LittleEndian, p.data()); err != nil {
+		if _, err := io.ReadFull(r, p.data); err != nil {
 			return fmt.Errorf("snapshot: %w", err)
 		}
 		fresh.pages = append(fresh.pages, p)
 	}
 	release(s.pages)
 	s.pages, s.len = fresh.pages, int(h.Positions)
+	s.wipe()
 	return nil
-}
-
-// data is the page's contents.
-func (p *page) data() any {
-	if p.f32 != nil {
-		return p.f32
-	}
-	return p.f16
 }

@@ -17,7 +17,7 @@ type decoder struct {
 	// Buffers, reused by every pass. Rows are batch elements.
 	x, h           Buffer // residual stream; what branches off it
 	q, k, v, heads Buffer
-	gate, up       Buffer
+	hidden, up     Buffer
 	logits         Buffer
 }
 
@@ -44,7 +44,7 @@ type rotation struct {
 
 // newBuffers makes the buffers; they grow with the batches.
 func (d *decoder) newBuffers() {
-	for _, b := range []*Buffer{&d.x, &d.h, &d.q, &d.k, &d.v, &d.heads, &d.gate, &d.up, &d.logits} {
+	for _, b := range []*Buffer{&d.x, &d.h, &d.q, &d.k, &d.v, &d.heads, &d.hidden, &d.up, &d.logits} {
 		*b = d.be.NewBuffer()
 	}
 	for _, r := range d.rotations {
@@ -102,13 +102,13 @@ func (d *decoder) forward(runs []Run) {
 
 		d.be.Norm(d.h, d.x, b.ffnNorm)
 		if b.gate.Weight != nil {
-			d.be.MatMul(d.h, Product{b.gate, d.gate}, Product{b.up, d.up})
-			d.be.Activate(d.up, d.gate, d.up, d.activation)
+			d.be.MatMul(d.h, Product{b.gate, d.hidden}, Product{b.up, d.up})
+			d.be.Activate(d.hidden, d.up, d.activation)
 		} else {
-			d.be.MatMul(d.h, Product{b.up, d.up})
-			d.be.Activate(d.up, nil, d.up, d.activation)
+			d.be.MatMul(d.h, Product{b.up, d.hidden})
+			d.be.Activate(d.hidden, nil, d.activation)
 		}
-		d.be.MatMul(d.up, Product{b.down, d.h})
+		d.be.MatMul(d.hidden, Product{b.down, d.h})
 		d.add(b.ffnPost)
 	}
 }

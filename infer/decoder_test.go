@@ -218,21 +218,3 @@ func TestYarn(t *testing.T) {
 		t.Errorf("magnitude %g, want %g", got.scale, want)
 	}
 }
-
-func TestExp32(t *testing.T) {
-	for x := float32(-87.3); x < 88.7; x += 0.00317 {
-		want := math.Exp(float64(x))
-		if got := float64(exp32(x)); math.Abs(got/want-1) > 2e-7 {
-			t.Fatalf("exp(%g) = %g, want %g", x, got, want)
-		}
-	}
-	inf := float32(math.Inf(1))
-	for x, want := range map[float32]float32{0: 1, -100: 0, -inf: 0, 100: inf, inf: inf} {
-		if got := exp32(x); got != want {
-			t.Errorf("exp(%g) = %g, want %g", x, got, want)
-		}
-	}
-	if nan := exp32(float32(math.NaN())); nan == nan {
-		t.Errorf("exp(NaN) = %g", nan)
-	}
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,36 @@ func TestTruncate(t *testing.T) {
 	for _, n := range []int{-1, s.Len() + 1} {
 		if err := s.Truncate(n); err == nil {
 			t.Errorf("%d positions truncated to %d", s.Len(), n)
+		}
+	}
+}
+
+// What a cut forgets is gone, even where it is not a number.
+func TestTruncateForgetsNaN(t *testing.T) {
+	m := llamaTiny()
+	nan := make([]float32, m.embd)
+	for i := range nan {
+		nan[i] = float32(math.NaN())
+	}
+	for _, p := range []Precision{Exact, Fast} {
+		model := m.load(t, Options{Precision: p})
+		ids := m.ids(60)
+		want := all(t, newSession(t, model), ids, 20)
+		s := newSession(t, model)
+		all(t, s, ids[:40], 20)
+		bad := s.tokens(make([]int32, 10))
+		for i := range bad {
+			bad[i].Embed = nan
+		}
+		if err := model.Step(bad, nil); err != nil {
+			t.Fatal(err)
+		}
+		fork := s.Fork()
+		for _, s := range []*Session{s, fork} {
+			if err := s.Truncate(40); err != nil {
+				t.Fatal(err)
+			}
+			sameBits(t, "after the cut", all(t, s, ids[40:], 20), want[40:])
 		}
 	}
 }
@@ -90,17 +121,20 @@ func TestForksAreIndependent(t *testing.T) {
 func TestPagesAreReleased(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 1, HeadK: 2, HeadV: 2}}
 	a := newPaged(shape, true)
-	if err := a.Append(40); err != nil {
+	if err := a.Append(pagePositions + 8); err != nil {
 		t.Fatal(err)
 	}
 	b := a.Fork().(*paged)
-	if err := a.Truncate(20); err != nil {
+	if err := a.Truncate(pagePositions); err != nil {
 		t.Fatal(err)
 	}
 	if n := b.pages[1].owners; n != 1 {
 		t.Errorf("a page that one sequence gave up has %d owners", n)
 	}
 	first := b.pages[0]
+	if err := a.Truncate(20); err != nil {
+		t.Fatal(err)
+	}
 	if err := a.Append(1); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +225,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 // Caches in fast precision hold float16, half the memory of exact.
 func TestCacheSize(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 2, HeadK: 64, HeadV: 64}, {KVHeads: 1, HeadK: 32, HeadV: 6}}
-	perPosition := 2*(64+64) + 1*(32+8) // values are padded to whole tiles
+	perPosition := 2*(64+64) + 1*(32+6)
 	exact, fast := newPaged(shape, true), newPaged(shape, false)
 	for _, s := range []*paged{exact, fast} {
 		if err := s.Append(pagePositions + 1); err != nil {
@@ -201,10 +235,10 @@ func TestCacheSize(t *testing.T) {
 			t.Fatalf("%d pages for %d positions", len(s.pages), s.Len())
 		}
 	}
-	if n, want := len(exact.pages[0].f32), perPosition*pagePositions; n != want {
-		t.Errorf("%d float32 in a page, want %d", n, want)
+	if n, want := len(exact.pages[0].data), 4*perPosition*pagePositions; n != want {
+		t.Errorf("%d bytes in a page, want %d", n, want)
 	}
-	if n, want := len(fast.pages[0].f16), 2*perPosition*pagePositions; n != want {
+	if n, want := len(fast.pages[0].data), 2*perPosition*pagePositions; n != want {
 		t.Errorf("%d bytes in a page, want %d", n, want)
 	}
 }
