@@ -10,14 +10,14 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-// Report is everything about one file. Sections that a caller does not want are set to nil.
+// Report is everything about one file. Sections that a caller does not want are set to nil, and left out of the JSON; empty ones are not.
 type Report struct {
 	Summary
-	Meta    []KV        `json:"meta,omitempty"`
-	Types   []TypeTotal `json:"types,omitempty"`
-	Tensors []Tensor    `json:"tensors,omitempty"`
-	Tokens  []Token     `json:"tokens,omitempty"`
-	Defects []Defect    `json:"defects,omitempty"`
+	Meta    []KV        `json:"meta,omitzero"`
+	Types   []TypeTotal `json:"types,omitzero"`
+	Tensors []Tensor    `json:"tensors,omitzero"`
+	Tokens  []Token     `json:"tokens,omitzero"`
+	Defects []Defect    `json:"defects,omitzero"`
 
 	fatal error
 }
@@ -73,7 +73,7 @@ func Read(path string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Summary: Summary{File: path}}
+	r := &Report{Summary: Summary{File: path}, Meta: []KV{}, Tokens: []Token{}}
 	for _, d := range defects {
 		r.Defects = append(r.Defects, Defect{Offset: d.Offset, Where: d.Where, Fatal: d.Fatal, Message: d.Err.Error(), Hint: d.Hint})
 		if d.Fatal && r.fatal == nil {
@@ -89,7 +89,9 @@ func Read(path string) (*Report, error) {
 	}
 	r.Tensors = tensorsOf(f)
 	r.Types = totals(r.Tensors)
-	if r.Tokens, err = tokensOf(f.Meta); err != nil {
+	tokens, err := tokensOf(f.Meta)
+	r.Tokens = append(r.Tokens, tokens...)
+	if err != nil {
 		r.Defects = append(r.Defects, Defect{Where: "vocabulary", Message: err.Error()})
 	}
 	r.summarize(f)

@@ -44,11 +44,13 @@ func tensorsOf(f *gguf.File) []Tensor {
 
 // totals sums tensors by type, the type with most bytes first.
 func totals(tensors []Tensor) []TypeTotal {
-	var sums []TypeTotal
+	sums := []TypeTotal{}
+	index := map[string]int{}
 	for _, t := range tensors {
-		i := slices.IndexFunc(sums, func(s TypeTotal) bool { return s.Type == t.Type })
-		if i < 0 {
+		i, known := index[t.Type]
+		if !known {
 			i = len(sums)
+			index[t.Type] = i
 			sums = append(sums, TypeTotal{Type: t.Type})
 		}
 		sums[i].Tensors++
