@@ -170,6 +170,9 @@ type EncodeOptions struct{ AddSpecial, ParseSpecial bool }
 // textLimit is a bound on a text in bytes: positions within it are 32 bits wide.
 const textLimit = 1 << 30
 
+// AddsBOS is the id that Encode puts before a text with AddSpecial; ok is false if there is none.
+func (t *Tokenizer) AddsBOS() (id int32, ok bool) { return t.Vocab.BOS, t.addBOS && t.Vocab.BOS >= 0 }
+
 // Encode turns text (any bytes) into ids. Byte-level BPE reads every byte that is not part of a valid UTF-8 sequence as U+FFFD,
 // SentencePiece keeps it as a byte token. With AddSpecial a BOS is added even if the text starts with one (see EncodePrompt).
 func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
@@ -177,8 +180,8 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
 		return nil, fmt.Errorf("a text of %d bytes is too long to encode at once: at most %d", len(text), textLimit)
 	}
 	out := make([]int32, 0, len(text)/3+2)
-	if o.AddSpecial && t.addBOS && t.Vocab.BOS >= 0 {
-		out = append(out, t.Vocab.BOS)
+	if bos, ok := t.AddsBOS(); ok && o.AddSpecial {
+		out = append(out, bos)
 	}
 	out, err := t.appendText(out, text, o.ParseSpecial)
 	if err != nil {
@@ -196,7 +199,7 @@ func (t *Tokenizer) EncodePrompt(text string, parseSpecial bool) ([]int32, error
 	if err != nil {
 		return nil, err
 	}
-	if t.addBOS && len(ids) >= 2 && ids[0] == t.Vocab.BOS && ids[1] == ids[0] {
+	if bos, ok := t.AddsBOS(); ok && len(ids) >= 2 && ids[0] == bos && ids[1] == bos {
 		ids = ids[1:]
 	}
 	return ids, nil

@@ -154,6 +154,31 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
+// Whether a BOS comes first is what the file says, else what its kind of tokenizer does.
+func TestAddsBOS(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		pre  string
+		add  *bool
+		want bool
+	}{{"llama-bpe", nil, true}, {"llama-bpe", &no, false}, {"gpt-2", nil, false}, {"gpt-2", &yes, true}} {
+		v := bytesVocab(c.pre)
+		v.AddBOS = c.add
+		tok := mustNew(t, v)
+		id, ok := tok.AddsBOS()
+		if ok != c.want || ok && id != v.BOS {
+			t.Errorf("%s: %d, %v", c.pre, id, ok)
+		}
+		if ids, err := tok.Encode("a", EncodeOptions{AddSpecial: true}); err != nil || (ids[0] == v.BOS) != ok {
+			t.Errorf("%s: %v, %v", c.pre, ids, err)
+		}
+		v.BOS = -1
+		if id, ok := tok.AddsBOS(); ok {
+			t.Errorf("%s: %d without a BOS", c.pre, id)
+		}
+	}
+}
+
 func TestOneBOS(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {

@@ -81,9 +81,9 @@ func textIDs(f *gguf.File, path string) (ids []int32, bos int32, err error) {
 	if ids, err = tok.Encode(string(text), tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	bos = -1
-	if tok.Vocab.AddBOS != nil && *tok.Vocab.AddBOS {
-		bos = tok.Vocab.BOS
+	bos, ok := tok.AddsBOS()
+	if !ok {
+		bos = -1
 	}
 	return ids, bos, nil
 }

@@ -36,9 +36,14 @@ func ggufkit(t *testing.T, args ...string) (stdout string) {
 func TestChatWithRealModel(t *testing.T) {
 	model := filepath.Join(models(t), "SmolLM2-135M-Instruct.Q4_1.gguf")
 	// Asked "What is ...?", the model's first token leads by less than what activations in 8 bits leave (see package eval).
-	answer := ggufkit(t, "chat", "-m", model, "-p", "Name the capital of France.", "--temp", "0", "-n", "32", "-q")
-	if !strings.Contains(answer, "Paris") {
-		t.Errorf("the answer is %q", answer)
+	for _, c := range []struct{ precision, question string }{
+		{"fast", "Name the capital of France."},
+		{"exact", "What is the capital of France?"},
+	} {
+		answer := ggufkit(t, "chat", "-m", model, "-p", c.question, "--precision", c.precision, "--temp", "0", "-n", "32", "-q")
+		if !strings.Contains(answer, "Paris") {
+			t.Errorf("%s: the answer is %q", c.precision, answer)
+		}
 	}
 }
 
