@@ -16,8 +16,11 @@ func permute(app *cli.App, args []string) ([]string, error) {
 		return args, nil
 	}
 	out, rest := args[:1:1], args[1:]
-	if rest[0] == "help" { // "help CMD" is "CMD --help"
+	switch rest[0] {
+	case "help": // "help CMD" is "CMD --help"
 		rest = append(rest[1:len(rest):len(rest)], "--help")
+	case "version":
+		rest = []string{"--version"}
 	}
 	if strings.HasPrefix(rest[0], "-") {
 		if slices.Contains([]string{"-h", "-help", "--help", "-v", "-version", "--version"}, rest[0]) {
@@ -34,6 +37,9 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(flags, "--help") {
+		return append(append(out, path...), "--help"), nil // cli would take an argument for a topic
+	}
 	if err := checkRequired(cmd, name, flags); err != nil {
 		return nil, err
 	}
@@ -49,7 +55,8 @@ func findCommand(table []*cli.Command, args []string) (cmd *cli.Command, path, r
 		}
 		i := slices.IndexFunc(table, func(c *cli.Command) bool { return c.HasName(rest[0]) })
 		if i < 0 {
-			return nil, nil, nil, usagef(cli.SuggestCommand(table, rest[0]), "there is no command %q", strings.Join(append(path, rest[0]), " "))
+			return nil, nil, nil, usagef(didYouMean(nearest(rest[0], commandNames(table)))+"the commands are "+strings.Join(commandNames(table), ", "),
+				"there is no command %q", strings.Join(append(path, rest[0]), " "))
 		}
 		cmd, table = table[i], table[i].Subcommands
 		path = append(path, cmd.Name)
@@ -73,8 +80,8 @@ func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional
 		name, value, hasValue := strings.Cut(word, "=")
 		flag := findFlag(cmd, name)
 		if flag == nil {
-			hint := fmt.Sprintf("did you mean %s? 'ggufkit %s --help' lists the flags; an argument that starts with '-' goes after '--'",
-				cli.SuggestFlag(cmd.Flags, strings.TrimLeft(name, "-"), false), path)
+			hint := fmt.Sprintf("%s'ggufkit %s --help' lists the flags; an argument that starts with '-' goes after '--'",
+				didYouMean(nearestFlag(cmd, name)), path)
 			return nil, nil, usagef(hint, "%s has no flag %s", path, name)
 		}
 		name = flag.Names()[0]
@@ -112,9 +119,6 @@ func findFlag(cmd *cli.Command, word string) cli.Flag {
 func checkRequired(cmd *cli.Command, path string, flags []string) error {
 	given := func(name string) bool {
 		return slices.ContainsFunc(flags, func(f string) bool { return f == "--"+name || strings.HasPrefix(f, "--"+name+"=") })
-	}
-	if given("help") {
-		return nil
 	}
 	for _, f := range cmd.Flags {
 		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given(f.Names()[0]) {

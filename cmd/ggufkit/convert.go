@@ -10,6 +10,7 @@ import (
 	"github.com/ggufkit/ggufkit/convert"
 	"github.com/ggufkit/ggufkit/convert/checkpoint"
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/inspect"
 	"github.com/urfave/cli/v2"
 )
 
@@ -29,7 +30,7 @@ Examples:
   ggufkit convert ./Mistral-7B --split-max-size 4G
   ggufkit convert --list`,
 		Flags: []cli.Flag{
-			outputFlag("write to `OUT`"),
+			&cli.StringFlag{Name: "output", Aliases: []string{"o", "outfile"}, Usage: "write to `OUT`"},
 			&cli.StringFlag{Name: "type", Aliases: []string{"outtype"}, Value: "auto", Usage: "`TYPE` of the weights: auto (as the checkpoint has them), f32, f16, bf16, q8_0, Q4_K_M ..."},
 			&cli.StringFlag{Name: "pre", Usage: "`NAME` of the pre-tokenizer, where it is not recognized"},
 			&cli.BoolFlag{Name: "vocab-only", Usage: "write metadata and vocabulary, no weights"},
@@ -75,6 +76,7 @@ type conversion struct {
 	Bytes   uint64            `json:"bytes"`
 	DryRun  bool              `json:"dry_run,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
+	Meta    []inspect.KV      `json:"meta,omitempty"` // of a dry run
 	Tensors []convertedTensor `json:"tensors"`
 }
 
@@ -116,7 +118,12 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 		path = plan.DefaultName()
 	}
 	r := describePlan(plan, path)
-	r.DryRun = c.Bool("dry-run")
+	if c.Bool("dry-run") {
+		r.DryRun = true
+		for key, v := range plan.Meta.All() {
+			r.Meta = append(r.Meta, inspect.NewKV(key, v))
+		}
+	}
 	for _, n := range plan.Notes {
 		u.note("note: %s", n)
 	}
@@ -211,6 +218,10 @@ func printConversion(c *cli.Context, u *ui, r *conversion) error {
 		return u.json(r)
 	}
 	if r.DryRun {
+		if err := printMeta(u, r.Meta); err != nil {
+			return err
+		}
+		u.printf("\n")
 		rows := make([][]string, len(r.Tensors))
 		for i, t := range r.Tensors {
 			from := strings.Join(t.Sources, " + ")

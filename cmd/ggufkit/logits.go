@@ -55,7 +55,11 @@ func logits(c *cli.Context, u *ui) error {
 	}
 	defer s.Close()
 	if path := c.String("output"); path != "" {
-		return writeLogits(path, l.file.Path, func(emit func(int, []float32) error) error { return s.AppendAll(ids, emit) })
+		if err := writeLogits(path, l.file.Path, func(emit func(int, []float32) error) error { return s.AppendAll(ids, emit) }); err != nil {
+			return err
+		}
+		u.note("%s: %s of %d float32", path, plural(len(ids), "row"), l.model.Params.NVocab)
+		return nil
 	}
 	last, err := s.Append(ids)
 	if err != nil {

@@ -94,7 +94,7 @@ func newApp(u *ui) *cli.App {
 
 // wrongUsage is what cli calls when a flag's value does not parse; without it cli prints the whole help.
 func wrongUsage(c *cli.Context, err error, _ bool) error {
-	return usagef("see 'ggufkit "+c.Command.FullName()+" --help'", "%v", err)
+	return usagef("see 'ggufkit "+commandPath(c)+" --help'", "%v", err)
 }
 
 // version is the module's version as the Go toolchain recorded it.

@@ -94,7 +94,9 @@ func TestPermute(t *testing.T) {
 		{"run -m f -p x --top_p 0.5 --repeat_penalty=1.1 --ctx-size 9 --n-predict 2", "[run --model=f --prompt=x --top-p=0.5 --repeat-penalty=1.1 --context=9 --predict=2 --]"},
 		{"meta set f.gguf a.b=1 -o out c=d", "[meta set --output=out -- f.gguf a.b=1 c=d]"},
 		{"meta get --json f k", "[meta get --json -- f k]"},
-		{"help convert", "[convert --help --]"},
+		{"help convert", "[convert --help]"},
+		{"run f.gguf --help", "[run --help]"},
+		{"version", "[--version]"},
 		{"--version", "[--version]"},
 	} {
 		var args []string

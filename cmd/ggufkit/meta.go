@@ -45,7 +45,7 @@ func metaGet(c *cli.Context, u *ui) error {
 	defer f.Close()
 	v, ok := f.Meta.Get(key)
 	if !ok {
-		return missingKey(path, key)
+		return missingKey(path, key, f.Meta)
 	}
 	kv := inspect.NewKV(key, v)
 	switch {
@@ -58,8 +58,20 @@ func metaGet(c *cli.Context, u *ui) error {
 	return nil
 }
 
-func missingKey(path, key string) error {
-	return fmt.Errorf("%s: %w: %s\nhint: 'ggufkit inspect %s --meta' lists the keys", path, gguf.ErrNoKey, key, path)
+func missingKey(path, key string, m *gguf.Meta) error {
+	return fmt.Errorf("%s: %w: %s\nhint: %s'ggufkit inspect %s --meta' lists the keys", path, gguf.ErrNoKey, key, didYouMean(nearestKey(m, key)), path)
+}
+
+// nearestKey is the key that a misspelled one most likely means, or one that lacks its architecture; "" if none is close.
+func nearestKey(m *gguf.Meta, key string) string {
+	var keys []string
+	for k := range m.All() {
+		if strings.HasSuffix(k, "."+key) {
+			return k
+		}
+		keys = append(keys, k)
+	}
+	return nearest(key, keys)
 }
 
 // editFlags are those of the commands that change a file.
@@ -168,7 +180,8 @@ func (a assignment) parse(m *gguf.Meta) (gguf.Value, error) {
 			elem = list.Elem()
 		}
 	default:
-		return gguf.Value{}, usagef("a new key needs its type, for example "+a.key+":str="+a.value, "%s is not in the file", a.key)
+		return gguf.Value{}, usagef(didYouMean(nearestKey(m, a.key))+"a new key needs its type: "+a.key+":TYPE="+a.value+", where TYPE is str, u32, f32, bool ...",
+			"%s is not in the file", a.key)
 	}
 	if err != nil {
 		return gguf.Value{}, usagef("the types are u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str and []TYPE", "%s: %v", a.key, err)
@@ -186,7 +199,7 @@ func metaRemove(c *cli.Context, u *ui) error {
 		for _, key := range c.Args().Tail() {
 			ch := newChange(m, key)
 			if !m.Remove(key) {
-				return nil, missingKey(c.Args().First(), key)
+				return nil, missingKey(c.Args().First(), key, m)
 			}
 			changes = append(changes, ch.to(m))
 		}

@@ -22,7 +22,7 @@ Example:
   ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8`,
 		Flags: append(modelFlags(),
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", Required: true},
-			contextFlag("length of a window in tokens (0: 512)"),
+			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
 			jsonFlag(), quietFlag()),
 		Action: u.action(0, 0, func(c *cli.Context) error { return perplexity(c, u) }),
@@ -64,7 +64,7 @@ func perplexity(c *cli.Context, u *ui) error {
 	if c.Bool("json") {
 		return u.json(r)
 	}
-	u.printf("perplexity %.4f +/- %.4f over %d tokens in %d windows of %d\n", r.Perplexity, r.StdErr, r.Tokens, r.Chunks, r.Context)
+	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context)
 	return nil
 }
 

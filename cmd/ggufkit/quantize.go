@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/quantize"
+	"github.com/ggufkit/ggufkit/quantize/block"
 	"github.com/ggufkit/ggufkit/quantize/mix"
 	"github.com/urfave/cli/v2"
 )
@@ -18,7 +20,7 @@ func quantizeCommand(u *ui) *cli.Command {
 		Name:      "quantize",
 		Usage:     "make a smaller file and tell what each tensor lost",
 		UsageText: "ggufkit quantize IN [OUT] TYPE [flags]",
-		Description: `TYPE is a mix such as Q4_K_M or Q8_0. Without OUT the name follows from IN: model-F32.gguf gives model-Q4_K_M.gguf.
+		Description: `TYPE is the name of a mix, in any case; Q3_K, Q4_K and Q5_K mean the _M form. Without OUT the name follows from IN: model-F32.gguf gives model-Q4_K_M.gguf.
 The table names for each tensor the rule that chose its type, and the error against IN: root mean square, the same relative to
 the values themselves, the largest single error, and the cosine.
 
@@ -37,7 +39,7 @@ Examples:
 			&cli.BoolFlag{Name: "leave-output", Aliases: []string{"leave-output-tensor"}, Usage: "leave the output matrix as it is"},
 			&cli.BoolFlag{Name: "allow-requantize", Usage: "accept tensors that are quantized already"},
 			&cli.BoolFlag{Name: "strict", Usage: "refuse if a tensor does not fit the type that its rule gives"},
-			&cli.Float64Flag{Name: "max-rmse", Usage: "refuse, with status 3, if the relative error of a tensor exceeds `X`"},
+			&cli.Float64Flag{Name: "max-rmse", Usage: "refuse, with status 3, if the relative error of a tensor exceeds `X` (0: no limit)"},
 			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`"},
 			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
 		},
@@ -45,10 +47,13 @@ Examples:
 	}
 }
 
+// recipeNames lists the mixes that can be written.
 func recipeNames() []string {
 	var names []string
 	for _, r := range mix.Recipes() {
-		names = append(names, r.Name)
+		if slices.Contains(block.Types(), r.Base) {
+			names = append(names, r.Name)
+		}
 	}
 	return names
 }
@@ -109,7 +114,11 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 		RefuseFallbacks: c.Bool("strict"),
 	}}
 	var err error
-	if o.Recipe, err = parseRecipe(c.Args().Get(c.NArg() - 1)); err != nil {
+	args := c.Args().Slice()
+	if o.Recipe, err = parseRecipe(args[len(args)-1]); err != nil {
+		if _, swapped := mix.Parse(args[1]); len(args) == 3 && swapped == nil {
+			return o, usagef("usage: "+c.Command.UsageText, "the type comes last, not %s", args[2])
+		}
 		return o, err
 	}
 	if o.Mix.OutputType, err = typeFlag(c, "output-type"); err != nil {
@@ -136,7 +145,7 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 func parseRecipe(name string) (*mix.Recipe, error) {
 	r, err := mix.Parse(name)
 	if err != nil {
-		return nil, usagef("one of "+strings.Join(recipeNames(), " "), "there is no quantization type %q", name)
+		return nil, usagef(didYouMean(nearest(name, recipeNames()))+"the types are "+strings.Join(recipeNames(), " "), "there is no quantization type %q", name)
 	}
 	return r, nil
 }

@@ -186,11 +186,14 @@ func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFu
 	return func(c *cli.Context) error {
 		u.quiet = c.Bool("quiet")
 		if n := c.NArg(); n < least || most >= 0 && n > most {
-			return usagef("usage: "+c.Command.UsageText, "%s: %s", c.Command.Name, wrongCount(n, least, c.Args().Slice()))
+			return usagef("usage: "+c.Command.UsageText, "%s: %s", commandPath(c), wrongCount(n, least, c.Args().Slice()))
 		}
 		return body(c)
 	}
 }
+
+// commandPath is the command as the user names it: "meta set".
+func commandPath(c *cli.Context) string { return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ") }
 
 func wrongCount(n, least int, args []string) string {
 	if n < least {
@@ -252,4 +255,12 @@ func commas(n uint64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// plural counts things: "1 window", "2 windows".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
