@@ -19,7 +19,7 @@ func ForHF(class string) (*Spec, error) {
 		}
 		known = append(known, s.Classes...)
 	}
-	return nil, fmt.Errorf("model class %q is not supported\nhint: the nearest supported classes are %s; `convert --list` shows them all",
+	return nil, fmt.Errorf("model class %q is not supported\nhint: the nearest supported classes are %s; 'ggufkit convert --list' shows them all",
 		class, strings.Join(nearest(class, known), ", "))
 }
 

@@ -115,7 +115,7 @@ func (b *binder) positions() Weight {
 		return nil
 	}
 	if _, rows := w.Size(); rows < b.context {
-		b.fail(fmt.Errorf("%s has %d positions, which does not reach for a context of %d\nchoose a smaller context", name, rows, b.context))
+		b.fail(fmt.Errorf("%s has %d positions, which does not reach for a context of %d\nhint: choose a smaller context", name, rows, b.context))
 	}
 	return w
 }

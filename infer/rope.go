@@ -31,7 +31,7 @@ func newRope(r arch.Rope, factors []float32) (*rope, error) {
 	case "yarn":
 		out.yarn(r)
 	default:
-		return nil, fmt.Errorf("rope scaling %q is not supported\nsupported: none, linear, yarn, longrope", r.Scaling)
+		return nil, fmt.Errorf("rope scaling %q is not supported\nhint: supported are none, linear, yarn, longrope", r.Scaling)
 	}
 	return out, nil
 }

@@ -40,7 +40,7 @@ func Perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 	case o.Context > m.Context:
 		return PerplexityResult{}, fmt.Errorf("a window of %d tokens: %w at %d", o.Context, infer.ErrContextFull, m.Context)
 	case len(ids) < o.Context:
-		return PerplexityResult{}, fmt.Errorf("%w: %d tokens, a window needs at least %d tokens\ngive more text or a smaller context", ErrTooShort, len(ids), o.Context)
+		return PerplexityResult{}, fmt.Errorf("%w: %d tokens, a window needs at least %d tokens\nhint: give more text or a smaller context", ErrTooShort, len(ids), o.Context)
 	}
 	chunks := len(ids) / o.Context
 	if o.Chunks > 0 {

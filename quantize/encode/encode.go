@@ -16,7 +16,7 @@ type NonFiniteError struct {
 }
 
 func (e *NonFiniteError) Error() string {
-	return fmt.Sprintf("element %d is %v: the weights are damaged\nget a sound copy of the source", e.Index, e.Value)
+	return fmt.Sprintf("element %d is %v: the weights are damaged\nhint: get a sound copy of the source", e.Index, e.Value)
 }
 
 // RangeError reports finite values that the type cannot hold: they, or the scale of their block, would become infinite.
@@ -29,7 +29,7 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("element %d is %v, beyond the range of %s (%d overflow, %d underflow)\nchoose a type of wider range, such as BF16 or F32",
+	return fmt.Sprintf("element %d is %v, beyond the range of %s (%d overflow, %d underflow)\nhint: choose a type of wider range, such as BF16 or F32",
 		e.Index, e.Value, e.Type, e.Overflow, e.Underflow)
 }
 
@@ -107,7 +107,7 @@ func checkSizes(t gguf.Type, dst []byte, src []float32, rowLen int, weights []fl
 	}
 	for i, w := range weights {
 		if !(w >= 0 && w <= math.MaxFloat32) {
-			return fmt.Errorf("importance weight %d is %v\nweights are finite and not negative: make the importance matrix again", i, w)
+			return fmt.Errorf("importance weight %d is %v\nhint: weights are finite and not negative: make the importance matrix again", i, w)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func Parse(name string) (*Recipe, error) {
 		}
 		names = append(names, r.Name)
 	}
-	return nil, fmt.Errorf("unknown quantization type %q\nuse one of %s", name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("unknown quantization type %q\nhint: use one of %s", name, strings.Join(names, ", "))
 }
 
 // Recipes lists all recipes.
@@ -149,7 +149,7 @@ func Choose(r *Recipe, m Model, tensors []gguf.Tensor, o Options) ([]Choice, err
 		return nil, err
 	}
 	if o.RefuseFallbacks && len(misfits) > 0 {
-		return nil, fmt.Errorf("%d tensor(s) do not fit their type:\n%s\nleave out --strict to accept these types, or set others for them with --tensor-type",
+		return nil, fmt.Errorf("%d tensor(s) do not fit their type:\n%s\nhint: leave out --strict to accept these types, or set others for them with --tensor-type",
 			len(misfits), strings.Join(misfits, "\n"))
 	}
 	return choices, nil
@@ -192,7 +192,7 @@ func unused(overrides []override, tensors []gguf.Tensor, sites []site) error {
 		case kept != "":
 			return fmt.Errorf("override %q matches only tensors that keep their type, like %s", o.Pattern, kept)
 		default:
-			return fmt.Errorf("override %q matches no tensor\nlist the names with: ggufkit inspect FILE --tensors", o.Pattern)
+			return fmt.Errorf("override %q matches no tensor\nhint: list the names with: ggufkit inspect FILE --tensors", o.Pattern)
 		}
 	}
 	return nil
