@@ -166,12 +166,15 @@ func (p *planner) edit(meta *gguf.Meta, params *arch.Params) (*arch.Params, erro
 	if err != nil {
 		return nil, fmt.Errorf("the metadata as changed: %w", err)
 	}
+	if edited.NLayer != params.NLayer {
+		return nil, fmt.Errorf("the metadata as changed does not fit the weights: they are of %d blocks, not %d", params.NLayer, edited.NLayer)
+	}
 	for _, t := range p.match.targets {
 		before, err := shapeOf(params, t)
 		if err != nil {
 			continue // a tensor that the model does not have
 		}
-		if after, err := shapeOf(edited, t); err != nil || !slices.Equal(before, after) || edited.NLayer != params.NLayer {
+		if after, err := shapeOf(edited, t); err != nil || !slices.Equal(before, after) {
 			return nil, fmt.Errorf("the metadata as changed does not fit the weights: %s is %s, and would have to be %s", t.name, dims(before), dims(after))
 		}
 	}

@@ -144,7 +144,7 @@ func TestEdits(t *testing.T) {
 		"must stay llama":               func(m *gguf.Meta) error { m.Remove("general.architecture"); return nil },
 		"block_count":                   func(m *gguf.Meta) error { m.Remove("llama.block_count"); return nil },
 		"token_embd.weight is [32 264]": func(m *gguf.Meta) error { m.Set("tokenizer.ggml.tokens", gguf.NewArray([]string{"a"})); return nil },
-		"does not fit the weights":      func(m *gguf.Meta) error { m.Set("llama.block_count", gguf.New(uint32(2))); return nil },
+		"of 1 blocks, not 2":            func(m *gguf.Meta) error { m.Set("llama.block_count", gguf.New(uint32(2))); return nil },
 	} {
 		_, err := NewPlan(open(t, golden), Options{Edit: change})
 		wantError(t, err, want)

@@ -63,7 +63,10 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 		return nil, fmt.Errorf("options out of range: %d threads, context %d, batch %d", o.Threads, o.Context, o.Batch)
 	}
 	if f, ok := src.(*gguf.File); ok && f.Order == binary.BigEndian {
-		return nil, errors.New("the file is big-endian, which the engine does not read\nhint: write it little-endian first")
+		return nil, errors.New("the file is big-endian, which the engine does not read\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")
+	}
+	if n, err := meta.Uint("split.count"); err == nil && n > 1 {
+		return nil, fmt.Errorf("the file is one of %d parts\nhint: join them first, with llama-gguf-split --merge", n)
 	}
 	if len(src.Names()) == 0 {
 		return nil, errors.New("the file holds no tensors, only a vocabulary\nhint: it serves to tokenize; running needs a file with weights")

@@ -193,7 +193,9 @@ func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFu
 }
 
 // commandPath is the command as the user names it: "meta set".
-func commandPath(c *cli.Context) string { return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ") }
+func commandPath(c *cli.Context) string {
+	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
+}
 
 func wrongCount(n, least int, args []string) string {
 	if n < least {
