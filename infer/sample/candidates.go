@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -11,9 +12,9 @@ type candidate struct {
 	logit float32
 }
 
-// before orders by falling logit, then by rising id.
-func (c candidate) before(o candidate) bool {
-	return c.logit > o.logit || c.logit == o.logit && c.id < o.id
+// compare orders by falling logit, then by rising id.
+func (c candidate) compare(o candidate) int {
+	return cmp.Or(cmp.Compare(o.logit, c.logit), cmp.Compare(c.id, o.id))
 }
 
 // candidates is a list of tokens. Vocabularies are large and few tokens matter, so it is ordered only as far as needed.
@@ -29,92 +30,49 @@ func (c *candidates) all(logits []float32) {
 	}
 }
 
-// best takes the k most likely tokens, in order.
-func (c *candidates) best(logits []float32, k int) {
-	// The heap's root is the worst of the best so far; almost all tokens are below it.
-	worse := func(a, b candidate) bool { return b.before(a) }
-	h := (*c)[:0]
-	floor := float32(math.Inf(-1))
-	for id, l := range logits {
-		switch {
-		case l <= floor: // an equal logit has a higher id
-		case len(h) < k:
-			h = append(h, candidate{int32(id), l})
-			siftUp(h, worse)
-			if len(h) == k {
-				floor = h[0].logit
-			}
-		default:
-			h[0] = candidate{int32(id), l}
-			siftDown(h, 0, worse)
-			floor = h[0].logit
-		}
-	}
-	slices.SortFunc(h, func(a, b candidate) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	*c = h
-}
+const (
+	// Tokens are grouped by how far their logits are below the highest: binsPerUnit groups from one integer to the next, bins in all.
+	binsPerUnit = 64
+	bins        = 2048
+	// rounding is what a total of probabilities in float32 may be off by.
+	rounding = 1e-6
+)
 
-// nucleus keeps the fewest most likely tokens with a total probability of at least p, in order.
-func (c *candidates) nucleus(p float64, top float32) {
-	h := *c
-	total := 0.0
-	for _, x := range h {
-		total += math.Exp(float64(x.logit - top))
+// nucleus keeps the fewest most likely tokens that together have a probability of at least p, at least one. probs are those of the
+// tokens. Only tokens of the group in which the total reaches p need to be ordered; they go through edge, an empty list.
+func nucleus(c, edge candidates, probs []float32, top, p float32) (kept, used candidates) {
+	bin := func(x candidate) int { return int(min((top-x.logit)*binsPerUnit, bins-1)) }
+	var mass [bins]float64
+	highest := float32(0)
+	for i, x := range c {
+		mass[bin(x)] += float64(probs[i])
+		highest = max(highest, probs[i])
 	}
-	for i := len(h)/2 - 1; i >= 0; i-- {
-		siftDown(h, i, candidate.before)
+	needed := float64(p) * (1 - rounding)
+	last, sum := 0, 0.0
+	for ; last < bins-1 && sum+mass[last] < needed; last++ {
+		sum += mass[last]
 	}
-	// The best one is popped to the end of the heap, so the kept ones gather there in reverse.
-	sum, n := 0.0, len(h)
-	for n > 0 {
-		n--
-		h[0], h[n] = h[n], h[0]
-		siftDown(h[:n], 0, candidate.before)
-		if sum += math.Exp(float64(h[n].logit - top)); sum >= p*total {
+	kept = c[:0]
+	for _, x := range c {
+		switch b := bin(x); {
+		case b < last:
+			kept = append(kept, x)
+		case b == last:
+			edge = append(edge, x)
+		}
+	}
+	slices.SortFunc(edge, candidate.compare)
+	for _, x := range edge {
+		kept = append(kept, x)
+		if sum += float64(highest) * math.Exp(float64(x.logit-top)); sum >= needed {
 			break
 		}
 	}
-	kept := h[n:]
-	slices.Reverse(kept)
-	*c = append(h[:0], kept...)
+	return kept, edge
 }
 
 // above keeps tokens with a logit of at least floor.
 func (c *candidates) above(floor float32) {
 	*c = slices.DeleteFunc(*c, func(x candidate) bool { return x.logit < floor })
-}
-
-// siftUp moves the last element of a heap to its place; first(a, b) says that a stands above b.
-func siftUp(h []candidate, first func(a, b candidate) bool) {
-	for i := len(h) - 1; i > 0; {
-		parent := (i - 1) / 2
-		if !first(h[i], h[parent]) {
-			return
-		}
-		h[i], h[parent] = h[parent], h[i]
-		i = parent
-	}
-}
-
-// siftDown moves element i of a heap to its place.
-func siftDown(h []candidate, i int, first func(a, b candidate) bool) {
-	for {
-		child := 2*i + 1
-		if child >= len(h) {
-			return
-		}
-		if right := child + 1; right < len(h) && first(h[right], h[child]) {
-			child = right
-		}
-		if !first(h[child], h[i]) {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
 }

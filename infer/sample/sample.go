@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
 // Options of a sampler, in the order in which they act: penalty, top-k, top-p, min-p, temperature, draw.
@@ -28,7 +31,9 @@ type Sampler struct {
 	counts  map[int32]int // of the tokens in the window
 	logits  []float32     // penalized copy
 	kept    candidates    // what the filters leave
-	weights []float64     // of the draw
+	edge    candidates    // see nucleus
+	order   []int32       // of the most likely tokens
+	weights []float32     // of the draw
 }
 
 // New makes a sampler; options out of range are an error.
@@ -84,7 +89,7 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 		return best, err
 	}
 	s.filter(logits, logits[best])
-	return s.draw(), nil
+	return s.draw(logits[best]), nil
 }
 
 // penalize applies the repeat penalty to a copy, if it has an effect.
@@ -108,18 +113,14 @@ func (s *Sampler) penalize(logits []float32) []float32 {
 
 // argmax is the lowest id with the highest logit.
 func argmax(logits []float32) (int32, error) {
-	best, top := -1, float32(math.Inf(-1))
-	for id, l := range logits {
-		if l > top {
-			best, top = id, l
-		} else if l != l {
+	best := kernel.ArgMax(logits)
+	if best < 0 {
+		if id := slices.IndexFunc(logits, func(l float32) bool { return l != l }); id >= 0 {
 			return 0, fmt.Errorf("the logit of token %d is not a number", id)
 		}
-	}
-	if best < 0 {
 		return 0, ErrNoToken
 	}
-	if math.IsInf(float64(top), 1) {
+	if math.IsInf(float64(logits[best]), 1) {
 		return 0, fmt.Errorf("the logit of token %d is infinite", best)
 	}
 	return int32(best), nil
@@ -127,38 +128,48 @@ func argmax(logits []float32) (int32, error) {
 
 // filter leaves the candidates that top-k, top-p and min-p keep. top is the highest logit.
 func (s *Sampler) filter(logits []float32, top float32) {
-	k := s.o.TopK
-	if k == 0 || k > len(logits) {
-		k = len(logits)
-	}
-	if k < len(logits) {
-		s.kept.best(logits, k)
+	if s.o.TopK > 0 && s.o.TopK < len(logits) {
+		s.best(logits, s.o.TopK)
 	} else {
 		s.kept.all(logits)
 	}
 	if s.o.TopP < 1 {
-		s.kept.nucleus(float64(s.o.TopP), top)
+		s.kept, s.edge = nucleus(s.kept, s.edge[:0], s.probabilities(top, 1), top, s.o.TopP)
 	}
 	if s.o.MinP > 0 {
 		s.kept.above(top + float32(math.Log(float64(s.o.MinP))))
 	}
 }
 
-// draw picks one of the candidates by their probabilities at the temperature.
-func (s *Sampler) draw() int32 {
-	top := float32(math.Inf(-1))
-	for _, c := range s.kept {
-		top = max(top, c.logit)
+// best takes the n most likely tokens, in order.
+func (s *Sampler) best(logits []float32, n int) {
+	s.order = kernel.TopK(s.order[:0], logits, n)
+	s.kept = s.kept[:0]
+	for _, id := range s.order {
+		s.kept = append(s.kept, candidate{id, logits[id]})
 	}
+}
+
+// probabilities are those of the candidates at a temperature. top is the highest logit.
+func (s *Sampler) probabilities(top, temperature float32) []float32 {
 	s.weights = s.weights[:0]
-	sum := 0.0
 	for _, c := range s.kept {
-		sum += math.Exp(float64(c.logit-top) / float64(s.o.Temperature))
-		s.weights = append(s.weights, sum)
+		s.weights = append(s.weights, c.logit-top)
 	}
-	u := s.rng.Float64() * sum
-	for i, w := range s.weights {
-		if u < w {
+	kernel.Softmax(s.weights, min(1/temperature, math.MaxFloat32))
+	return s.weights
+}
+
+// draw picks one of the candidates by their probabilities at the temperature. top is the highest logit.
+func (s *Sampler) draw(top float32) int32 {
+	weights := s.probabilities(top, s.o.Temperature)
+	total := 0.0
+	for _, w := range weights {
+		total += float64(w)
+	}
+	u, sum := s.rng.Float64()*total, 0.0
+	for i, w := range weights {
+		if sum += float64(w); u < sum {
 			return s.kept[i].id
 		}
 	}

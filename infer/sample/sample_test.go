@@ -223,12 +223,7 @@ func TestFiltersAgainstSort(t *testing.T) {
 		}
 		s.filter(logits, logits[top])
 		got := slices.Clone(s.kept)
-		slices.SortFunc(got, func(a, b candidate) int {
-			if a.before(b) {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(got, candidate.compare)
 		if !slices.Equal([]candidate(got), want) {
 			t.Fatalf("%+v: kept %v, want %v", o, got, want)
 		}
@@ -260,7 +255,7 @@ func sorted(logits []float32, o Options) []candidate {
 	}
 	if o.TopP < 1 {
 		for i, c := range all {
-			if sum += math.Exp(float64(c.logit - top)); sum >= float64(o.TopP)*total {
+			if sum += math.Exp(float64(c.logit - top)); sum >= float64(o.TopP)*total*(1-rounding) {
 				all = all[:i+1]
 				break
 			}

@@ -38,7 +38,6 @@ var table = []rule{
 	{pkg: "gguf", level: 1},
 	{pkg: "convert/checkpoint", level: 1, third: []string{"github.com/nlpodyssey/safetensors", "github.com/nlpodyssey/gopickle", jsonModule}},
 	{pkg: "tokenizer/chat", level: 1, third: []string{"github.com/ardanlabs/jinja"}},
-	{pkg: "infer/sample", level: 1},
 
 	{pkg: "arch", level: 2, below: []string{"level 0", "gguf"}},
 	{pkg: "tokenizer", level: 2, below: []string{"level 0", "gguf"},
@@ -48,6 +47,7 @@ var table = []rule{
 	{pkg: "internal/kernel", level: 3},
 	{pkg: "quantize/mix", level: 3},
 	{pkg: "quantize/encode", level: 3, also: []string{"internal/kernel"}},
+	{pkg: "infer/sample", level: 3, also: []string{"internal/kernel"}},
 
 	{pkg: "convert", level: 4, third: []string{jsonModule, "go.yaml.in/yaml/v3"}},
 	{pkg: "quantize", level: 4},
