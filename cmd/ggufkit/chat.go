@@ -32,7 +32,7 @@ func chatOnce(c *cli.Context, u *ui) error {
 	defer g.close()
 	text, err := renderChat(g.tok.Vocab, c.String("system"), c.String("prompt"))
 	if err != nil {
-		return fmt.Errorf("%s: %w", g.file.Path, err)
+		return inFile(g.file.Path, err)
 	}
 	// The template has written the special tokens out.
 	ids, err := g.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true})

@@ -30,7 +30,7 @@ Examples:
   ggufkit convert ./Mistral-7B --split-max-size 4G
   ggufkit convert --list`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o", "outfile"}, Usage: "write to `OUT`"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o", "outfile"}, Usage: "write to `OUT`", TakesFile: true},
 			&cli.StringFlag{Name: "type", Aliases: []string{"outtype"}, Value: "auto", Usage: "`TYPE` of the weights: auto (as the checkpoint has them), f32, f16, bf16, q8_0, Q4_K_M ..."},
 			&cli.StringFlag{Name: "pre", Usage: "`NAME` of the pre-tokenizer, where it is not recognized"},
 			&cli.BoolFlag{Name: "vocab-only", Usage: "write metadata and vocabulary, no weights"},
@@ -196,7 +196,7 @@ func parseSize(s string) (uint64, error) {
 
 // describePlan lists the tensors and files of a plan.
 func describePlan(p *convert.Plan, path string) *conversion {
-	r := &conversion{File: path, Bytes: p.Size(), Notes: p.Notes}
+	r := &conversion{File: path, Bytes: p.Size(), Notes: p.Notes, Tensors: make([]convertedTensor, 0, len(p.Tensors))}
 	if outputs := p.Outputs(path); len(outputs) > 1 {
 		r.File = outputs[0].Path
 		for _, out := range outputs {
@@ -204,7 +204,7 @@ func describePlan(p *convert.Plan, path string) *conversion {
 		}
 	}
 	for _, t := range p.Tensors {
-		row := convertedTensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Rule: t.Rule, Transform: t.Transform}
+		row := convertedTensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Rule: t.Rule, Transform: t.Transform, Sources: []string{}}
 		for _, s := range t.Sources {
 			row.Sources = append(row.Sources, s.Name)
 		}

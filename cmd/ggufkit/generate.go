@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -36,9 +37,6 @@ func startGeneration(c *cli.Context, u *ui) (*generation, error) {
 	if err != nil {
 		return nil, usagef("see 'ggufkit "+c.Command.Name+" --help'", "%v", err)
 	}
-	if err := checkCounts(c, "context"); err != nil {
-		return nil, err
-	}
 	l, err := loadModel(c, u, c.Int("context"))
 	if err != nil {
 		return nil, err
@@ -53,6 +51,9 @@ func startGeneration(c *cli.Context, u *ui) (*generation, error) {
 
 // write prints the text that follows the prompt as it comes, in whole characters, and then how fast it was.
 func (g *generation) write(ctx context.Context, u *ui, prompt []int32) error {
+	if len(prompt) == 0 {
+		return fmt.Errorf("%s: the prompt has no tokens to go on from\nhint: give a text; this model puts no token of its own in front", g.file.Path)
+	}
 	if len(prompt) > g.model.Context {
 		return fmt.Errorf("the prompt has %d tokens, the context holds %d\nhint: give a larger context with -c, or a shorter prompt", len(prompt), g.model.Context)
 	}
@@ -70,9 +71,11 @@ func (g *generation) write(ctx context.Context, u *ui, prompt []int32) error {
 		}
 		text, err := stream.Push(id)
 		u.printf("%s", text)
-		return err
+		return cmp.Or(err, u.out.err) // nobody reads on: stop
 	})
-	u.printf("%s\n", stream.Flush())
+	if err == nil || count > 0 {
+		u.printf("%s\n", stream.Flush())
+	}
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,7 @@ func printSummary(u *ui, r *inspect.Report) error {
 		{"tokenizer", vocabularyLine(r)},
 	} {
 		if line[1] != "" {
-			u.printf("%-14s%s\n", line[0], line[1])
+			u.printf("%-14s%s\n", line[0], visible(line[1]))
 		}
 	}
 	return nil

@@ -69,3 +69,33 @@ func inTime(t *testing.T, status int, args ...string) string {
 	}
 	return ""
 }
+
+// TestAskedToEnd: a signal that asks a writer to end leaves no temporary file.
+func TestAskedToEnd(t *testing.T) {
+	in := demoF32(t)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		dir := t.TempDir()
+		cmd := program(t, "quantize", in, filepath.Join(dir, "out.gguf"), "Q4_K_M", "-t", "1")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for range 10_000 { // until it writes
+			if list, _ := os.ReadDir(dir); len(list) > 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != 1 || !strings.Contains(stderr.String(), "interrupted") {
+			t.Errorf("%v: status %d: %s", sig, status, &stderr)
+		}
+		if list, _ := os.ReadDir(dir); len(list) > 0 {
+			t.Errorf("%v: left behind: %v", sig, list)
+		}
+	}
+}

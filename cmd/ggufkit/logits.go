@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
@@ -41,9 +42,6 @@ func logits(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	if err := checkCounts(c, "top"); err != nil {
-		return err
-	}
 	l, err := loadModel(c, u, len(ids))
 	if err != nil {
 		return err
@@ -55,17 +53,38 @@ func logits(c *cli.Context, u *ui) error {
 	}
 	defer s.Close()
 	if path := c.String("output"); path != "" {
-		if err := writeLogits(path, l.file.Path, func(emit func(int, []float32) error) error { return s.AppendAll(ids, emit) }); err != nil {
+		err := writeLogits(path, l.file.Path, func(emit func(int, []float32) error) error {
+			return s.AppendAll(ids, func(i int, row []float32) error { return cmp.Or(c.Context.Err(), emit(i, row)) })
+		})
+		if err != nil {
 			return err
 		}
 		u.note("%s: %s of %d float32", path, plural(len(ids), "row"), l.model.Params.NVocab)
 		return nil
 	}
-	last, err := s.Append(ids)
-	if err != nil {
-		return err
+	var last []float32
+	for piece := range slices.Chunk(ids, infer.DefaultBatch) { // so that many ids can be interrupted
+		if err := c.Context.Err(); err != nil {
+			return err
+		}
+		if last, err = s.Append(piece); err != nil {
+			return err
+		}
+	}
+	if err := checkNumbers(last); err != nil {
+		return inFile(l.file.Path, err)
 	}
 	return printTop(c, u, topTokens(last, c.Int("top"), pieces(l)))
+}
+
+// checkNumbers refuses logits that cannot be ranked.
+func checkNumbers(row []float32) error {
+	for id, x := range row {
+		if x := float64(x); math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("the logit of token %d is %v\nhint: 'ggufkit quantize FILE Q8_0' finds weights that are no numbers; with sound ones, try --precision exact", id, x)
+		}
+	}
+	return nil
 }
 
 // parseIDs reads "1,2,3".

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 )
@@ -26,7 +27,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	u := newUI(stdin, stdout, stderr)
 	app := newApp(u)
 	// The first interrupt lets the command clean up; after it, a second one ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 
@@ -53,6 +54,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return 3
 	}
 	return 1
+}
+
+// interrupts are the signals that ask the program to end: Ctrl-C, a stop by the system, a terminal that went away (unless the
+// program was told to outlive it).
+func interrupts() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
 }
 
 // newApp is the command table.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -153,11 +152,11 @@ func assignments(direct, files []string) ([]assignment, error) {
 			return nil, usagef("write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "%q sets nothing", word)
 		}
 		if i >= len(direct) {
-			b, err := os.ReadFile(value)
+			text, err := readText(value)
 			if err != nil {
 				return nil, err
 			}
-			value = string(b)
+			value = text
 		}
 		a := assignment{value: value}
 		a.key, a.typ, a.typed = strings.Cut(left, ":")

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
@@ -14,7 +15,7 @@ import (
 // modelFlags are those of every command that loads a model.
 func modelFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` to load", Required: true},
+		&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` to load", Required: true, TakesFile: true},
 		&cli.StringFlag{Name: "precision", Value: "fast", Usage: "`P` is exact (float32 throughout) or fast (activations in 8 bits)"},
 		&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "compute at most `N` tokens at once (0: 512)"},
 		threadsFlag(),
@@ -34,9 +35,6 @@ type loaded struct {
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
 func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
-	if err := checkCounts(c, "threads", "batch"); err != nil {
-		return nil, err
-	}
 	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
 	switch p := c.String("precision"); p {
 	case "fast":
@@ -52,7 +50,7 @@ func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
 	}
 	m, err := infer.Load(f, f.Meta, o)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.Path, err), f.Close())
+		return nil, errors.Join(inFile(f.Path, err), f.Close())
 	}
 	if trained := m.Params.NCtxTrain; context > trained && trained > 0 {
 		u.note("warning: the model was trained for a context of %d tokens, not %d", trained, context)
@@ -69,13 +67,21 @@ func (l *loaded) close() {
 func openTokenizer(f *gguf.File) (*tokenizer.Tokenizer, error) {
 	v, err := tokenizer.VocabOf(f.Meta)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
+		return nil, inFile(f.Path, err)
 	}
 	t, err := tokenizer.New(v)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
+		return nil, inFile(f.Path, err)
 	}
 	return t, nil
+}
+
+// inFile names the file in an error that does not do so itself.
+func inFile(path string, err error) error {
+	if strings.Contains(err.Error(), path+": ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 // sampleFlags choose how the next token is drawn. The defaults are llama.cpp's.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer/eval"
@@ -21,7 +20,7 @@ The running estimate goes to stderr about ten times.
 Example:
   ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8`,
 		Flags: append(modelFlags(),
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", Required: true},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", Required: true, TakesFile: true},
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
 			jsonFlag(), quietFlag()),
@@ -30,9 +29,6 @@ Example:
 }
 
 func perplexity(c *cli.Context, u *ui) error {
-	if err := checkCounts(c, "context", "chunks"); err != nil {
-		return err
-	}
 	window := c.Int("context")
 	if window == 0 {
 		window = 512
@@ -74,11 +70,11 @@ func textIDs(f *gguf.File, path string) (ids []int32, bos int32, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	text, err := os.ReadFile(path)
+	text, err := readText(path)
 	if err != nil {
 		return nil, 0, err
 	}
-	if ids, err = tok.Encode(string(text), tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
+	if ids, err = tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
 	bos, ok := tok.AddsBOS()

@@ -40,7 +40,7 @@ Examples:
 			&cli.BoolFlag{Name: "allow-requantize", Usage: "accept tensors that are quantized already"},
 			&cli.BoolFlag{Name: "strict", Usage: "refuse if a tensor does not fit the type that its rule gives"},
 			&cli.Float64Flag{Name: "max-rmse", Usage: "refuse, with status 3, if the relative error of a tensor exceeds `X` (0: no limit)"},
-			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`"},
+			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`", TakesFile: true},
 			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
 		},
 		Action: u.action(2, 3, func(c *cli.Context) error { return quantizeFile(c, u) }),
@@ -66,6 +66,9 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	in := c.Args().First()
 	out, err := quantizeOutput(c, o.Recipe)
 	if err != nil {
+		return err
+	}
+	if err := checkReport(c, in, out); err != nil {
 		return err
 	}
 	f, err := gguf.Open(in)
@@ -175,6 +178,8 @@ func quantizeOutput(c *cli.Context, r *mix.Recipe) (string, error) {
 		return "", usagef("give OUT or -o OUT, not both", "two outputs: %s and %s", args[1], flag)
 	case flag != "":
 		return flag, nil
+	case len(args) == 3 && args[1] == "":
+		return "", usagef("usage: "+c.Command.UsageText, "the output's name is empty")
 	case len(args) == 3:
 		return args[1], nil
 	}
@@ -191,6 +196,23 @@ func renamed(path, label string) string {
 		}
 	}
 	return filepath.Join(dir, base+"-"+label+".gguf")
+}
+
+// checkReport makes sure that the report can be written before an hour of work is spent on what it tells of.
+func checkReport(c *cli.Context, in, out string) error {
+	path := c.String("report")
+	if path == "" {
+		return nil
+	}
+	if filepath.Clean(path) == filepath.Clean(out) {
+		return usagef("give --report another name", "%s is the output", path)
+	}
+	f, err := atomicfile.Create(path, in, out)
+	if err != nil {
+		return err
+	}
+	f.Abort()
+	return nil
 }
 
 // writeJSON writes v to a file of its own, which must not be one of those in use.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -21,9 +22,9 @@ Examples:
   ggufkit tokenize -m model.gguf -p 'Now is the winter'
   ggufkit tokenize -m model.gguf -f speech.txt --json`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` that holds the vocabulary", Required: true},
+			&cli.StringFlag{Name: "model", Aliases: []string{"m"}, Usage: "the GGUF `FILE` that holds the vocabulary", Required: true, TakesFile: true},
 			&cli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "the `TEXT`"},
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "read the text from `FILE` (-: stdin)"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "read the text from `FILE` (-: stdin)", TakesFile: true},
 			&cli.BoolFlag{Name: "no-special", Usage: "add no BOS and no EOS"},
 			&cli.BoolFlag{Name: "parse-special", Usage: "read special tokens that are written in the text"},
 			jsonFlag(),
@@ -75,9 +76,28 @@ func inputText(c *cli.Context, u *ui) (string, error) {
 		return c.String("prompt"), nil
 	}
 	if name := c.String("file"); name != "" && name != "-" {
-		b, err := os.ReadFile(name)
-		return string(b), err
+		return readText(name)
 	}
-	b, err := io.ReadAll(u.in)
+	return limitedText("stdin", u.in)
+}
+
+// maxText is the longest text that is read, in bytes.
+const maxText = 1 << 29
+
+// readText reads a text file, a pipe or a device.
+func readText(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return limitedText(path, f)
+}
+
+func limitedText(name string, r io.Reader) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err == nil && len(b) > maxText {
+		err = fmt.Errorf("%s: the text has more than %d bytes\nhint: give a part of it", name, maxText)
+	}
 	return string(b), err
 }

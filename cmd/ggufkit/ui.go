@@ -10,11 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/fatih/color"
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
@@ -63,17 +65,17 @@ func (u *ui) fail(err error) {
 	} else {
 		paint.EnableColor()
 	}
-	fmt.Fprintf(u.err, "%s %v\n", paint.Sprint("ggufkit:"), err)
+	fmt.Fprintf(u.err, "%s %s\n", paint.Sprint("ggufkit:"), spellOut(err.Error(), "\n"))
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint != "" {
-		fmt.Fprintf(u.err, "hint: %s\n", usage.hint)
+		fmt.Fprintf(u.err, "hint: %s\n", spellOut(usage.hint, "\n"))
 	}
 }
 
 // note prints a line that is no result.
 func (u *ui) note(format string, args ...any) {
 	if !u.quiet {
-		fmt.Fprintf(u.err, format+"\n", args...)
+		fmt.Fprintln(u.err, spellOut(fmt.Sprintf(format, args...), "\n"))
 	}
 }
 
@@ -98,7 +100,7 @@ func jsonEncoder(w io.Writer) *json.Encoder {
 	return enc
 }
 
-// table prints rows in columns without lines. Columns named in right are aligned to the right.
+// table prints rows in columns without lines. Columns named in right are aligned to the right. Cells may come from untrusted files.
 func (u *ui) table(header []string, rows [][]string, right ...string) error {
 	align := make([]tw.Align, len(header))
 	for i, name := range header {
@@ -127,6 +129,11 @@ func (u *ui) table(header []string, rows [][]string, right ...string) error {
 		tablewriter.WithPadding(tw.Padding{Right: "  ", Overwrite: true}),
 	)
 	t.Header(header)
+	for _, row := range rows {
+		for i := range row {
+			row[i] = visible(row[i])
+		}
+	}
 	if err := t.Bulk(rows); err != nil {
 		return err
 	}
@@ -188,6 +195,9 @@ func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFu
 		if n := c.NArg(); n < least || most >= 0 && n > most {
 			return usagef("usage: "+c.Command.UsageText, "%s: %s", commandPath(c), wrongCount(n, least, c.Args().Slice()))
 		}
+		if err := checkFlags(c); err != nil {
+			return err
+		}
 		return body(c)
 	}
 }
@@ -204,11 +214,35 @@ func wrongCount(n, least int, args []string) string {
 	return fmt.Sprintf("too many arguments: %s", strings.Join(args, " "))
 }
 
-// checkCounts makes negative values of the named flags wrong usage.
-func checkCounts(c *cli.Context, flags ...string) error {
-	for _, name := range flags {
-		if n := c.Int(name); n < 0 {
-			return usagef("", "--%s %d: expected 0 or more", name, n)
+// counts are the flags that take a number from 0 on, and the most that each may ask for.
+var counts = map[string]int{
+	"threads": 1 << 12,
+	"batch":   1 << 20,
+	"context": arch.MaxContext,
+	"chunks":  math.MaxInt,
+	"top":     math.MaxInt,
+}
+
+// checkFlags makes numbers out of range wrong usage, and empty names of files: those come from shell variables that are not set.
+func checkFlags(c *cli.Context) error {
+	if c.NArg() > 0 && c.Args().First() == "" {
+		return usagef("usage: "+c.Command.UsageText, "the first argument is empty")
+	}
+	for _, f := range c.Command.Flags {
+		name := f.Names()[0]
+		switch f := f.(type) {
+		case *cli.IntFlag:
+			most, ok := counts[name]
+			switch n := c.Int(name); {
+			case ok && n < 0:
+				return usagef("", "--%s %d: expected 0 or more", name, n)
+			case ok && n > most:
+				return usagef("", "--%s %d: at most %d", name, n, most)
+			}
+		case *cli.StringFlag:
+			if f.TakesFile && c.IsSet(name) && c.String(name) == "" {
+				return usagef("usage: "+c.Command.UsageText, "--%s names no file: the value is empty", name)
+			}
 		}
 	}
 	return nil
@@ -229,7 +263,7 @@ func threadsFlag() cli.Flag {
 }
 
 func outputFlag(what string) cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: what}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: what, TakesFile: true}
 }
 
 func dryRunFlag() cli.Flag {

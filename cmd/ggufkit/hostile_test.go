@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// execute runs a command in this process.
+func execute(t *testing.T, wantStatus int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	if status := run(append([]string{"ggufkit"}, args...), strings.NewReader(""), &out, &err); status != wantStatus {
+		t.Errorf("%q: status %d, want %d: %s", args, status, wantStatus, &err)
+	}
+	return out.String(), err.String()
+}
+
+// hostile would, printed as it is, set the window's title, change the colour, jump to the line's start and reorder the text.
+const hostile = "\x1b]0;title\a\x1b[31m\r\n\u202egpj\u009b31m"
+
+// writeGGUF writes a file without tensor data.
+func writeGGUF(t *testing.T, m *gguf.Meta, tensors []gguf.Tensor) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.gguf")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w, err := gguf.NewWriter(f, m, tensors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tensors {
+		size, err := tensors[i].Bytes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Begin(tensors[i].Name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, size)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTerminal: what a file holds reaches the terminal as text only.
+func TestTerminal(t *testing.T) {
+	m := gguf.NewMeta()
+	for _, key := range []string{"general.architecture", "general.name", "tokenizer.ggml.model", hostile} {
+		m.Set(key, gguf.New(hostile))
+	}
+	m.Set("tokenizer.ggml.tokens", gguf.NewArray([]string{hostile, "\xff"}))
+	path := writeGGUF(t, m, []gguf.Tensor{{Name: "a" + hostile, Type: gguf.F32, Shape: []uint64{1}}, {Name: "\xff", Type: gguf.F32, Shape: []uint64{1}}})
+	for status, list := range [][][]string{
+		0: {
+			{"inspect", path}, {"inspect", path, "--tensors", "--tokens", "--meta"}, {"meta", "rm", path, hostile, "--dry-run"},
+			{"meta", "set", path, "general.name=" + hostile, "--dry-run"}, {"quantize", path, path + ".out", "Q8_0"},
+		},
+		1: {
+			{"run", "-m", path, "-p", "a"}, {"tokenize", "-m", path, "-p", "a"}, {"meta", "get", path, "no" + hostile}, {"inspect", hostile},
+			{"convert", hostile},
+		},
+		2: {{"inspect", "--" + hostile}, {hostile}, {"quantize", path, hostile}, {"meta", "set", path, hostile}},
+	} {
+		for _, args := range list {
+			stdout, stderr := execute(t, status, args...)
+			for _, text := range []string{stdout, stderr} {
+				if i := strings.IndexFunc(text, func(r rune) bool {
+					return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar)
+				}); i >= 0 {
+					t.Errorf("%q prints a control character: %q", args, text[i:min(len(text), i+40)])
+				}
+			}
+		}
+	}
+}
+
+// TestEmptyLists: JSON has a list, not null and not nothing, where there are no elements.
+func TestEmptyLists(t *testing.T) {
+	path := writeGGUF(t, gguf.NewMeta(), nil)
+	for list, args := range map[string][]string{
+		"meta tensors":        {"inspect", path, "--json"},
+		"meta tensors tokens": {"inspect", path, "--json", "--meta", "--tensors", "--tokens"},
+		"tensors":             {"quantize", path, path + ".out", "Q8_0", "--json"},
+	} {
+		stdout, _ := execute(t, 0, args...)
+		var got map[string]any
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Error(args, err)
+		}
+		for _, name := range strings.Fields(list) {
+			if v, ok := got[name].([]any); !ok || len(v) != 0 {
+				t.Errorf("%q: %s is %v", args, name, got[name])
+			}
+		}
+	}
+}
+
+// TestNoNumbers: a model that computes no numbers is told, by every command that uses them.
+func TestNoNumbers(t *testing.T) {
+	path := demoF32(t)
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	norm, _ := f.Tensor("output_norm.weight")
+	at := f.DataOffset + norm.Offset
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := readFile(t, path)
+	binary.LittleEndian.PutUint32(b[at:], math.Float32bits(float32(math.NaN())))
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"logits", "-m", path, "--ids", "1,2"},
+		{"logits", "-m", path, "--ids", "1,2", "--json"},
+		{"run", "-m", path, "-p", "a", "-n", "2"},
+	} {
+		if stdout, stderr := execute(t, 1, args...); stdout != "" || !strings.Contains(stderr, "the logit of token 0 is") {
+			t.Errorf("%q: %q %q", args, stdout, stderr)
+		}
+	}
+}
