@@ -55,7 +55,7 @@ func Create(path string, inputs ...string) (*File, error) {
 		err = fmt.Errorf("%s: cannot be written: %w", path, fault.Err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, cannotCreate(path, filepath.Dir(final), err)
 	}
 	out := &File{File: f, path: final}
 	if old != nil {
@@ -65,6 +65,22 @@ func Create(path string, inputs ...string) (*File, error) {
 		}
 	}
 	return out, nil
+}
+
+// cannotCreate tells of the output and its folder, not of the temporary file.
+func cannotCreate(path, dir string, err error) error {
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "\nhint: make the folder " + dir + " first"
+	case errors.Is(err, fs.ErrPermission):
+		hint = "\nhint: choose an output in a folder that may be written; " + dir + " may not"
+	}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	return fmt.Errorf("%s: cannot be written: %w%s", path, err, hint)
 }
 
 // kind names what stands where a regular file is wanted.
@@ -200,7 +216,20 @@ func (f *File) Write(p []byte) (int, error) {
 // WriteAt writes to the temporary file. A full disk gives a *SpaceError.
 func (f *File) WriteAt(p []byte, off int64) (int, error) {
 	n, err := f.File.WriteAt(p, off)
-	return n, Full(err, f.path, uint64(len(p)-n))
+	return n, Full(f.final(err), f.path, uint64(len(p)-n))
+}
+
+// final names the output in an error of the temporary file.
+func (f *File) final(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return &fs.PathError{Op: path.Op, Path: f.path, Err: path.Err}
+	case errors.As(err, &link):
+		return &fs.PathError{Op: link.Op, Path: f.path, Err: link.Err}
+	}
+	return err
 }
 
 // WriteString writes to the temporary file. A full disk gives a *SpaceError.
@@ -229,7 +258,7 @@ func (f *File) Commit() error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return Full(err, f.path, 0)
+		return Full(f.final(err), f.path, 0)
 	}
 	return SyncDir(filepath.Dir(f.path))
 }

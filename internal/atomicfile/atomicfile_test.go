@@ -165,7 +165,27 @@ func TestRefuses(t *testing.T) {
 	if _, err := Create("/dev/null"); err == nil || !strings.Contains(err.Error(), "it is a device") {
 		t.Error(err)
 	}
-	if _, err := Create(filepath.Join(dir, "none", "out")); !errors.Is(err, os.ErrNotExist) {
+	lost := filepath.Join(dir, "none", "out")
+	if _, err := Create(lost); !errors.Is(err, os.ErrNotExist) || strings.Contains(err.Error(), ".tmp") ||
+		!strings.HasPrefix(err.Error(), lost+": cannot be written: ") || !strings.Contains(err.Error(), "hint: make the folder "+filepath.Dir(lost)) {
+		t.Error(err)
+	}
+	// What fails later names the output too.
+	out := filepath.Join(dir, "out")
+	f := create(t, out)
+	f.File.Close()
+	_, write := f.Write([]byte("x"))
+	_, writeAt := f.WriteAt([]byte("x"), 0)
+	for _, err := range []error{write, writeAt, f.Commit()} {
+		if err == nil || strings.Contains(err.Error(), ".tmp") || !strings.Contains(err.Error(), out) {
+			t.Error(err)
+		}
+	}
+	f = create(t, out)
+	if err := os.Mkdir(out, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err == nil || strings.Contains(err.Error(), ".tmp") || !strings.Contains(err.Error(), out) {
 		t.Error(err)
 	}
 }

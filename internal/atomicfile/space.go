@@ -59,5 +59,5 @@ func (f *File) fault(err error, needed uint64) error {
 	if pos, e := f.Seek(0, io.SeekCurrent); e == nil && uint64(pos) < f.size {
 		needed = max(needed, f.size-uint64(pos))
 	}
-	return Full(err, f.path, needed)
+	return Full(f.final(err), f.path, needed)
 }
