@@ -56,7 +56,7 @@ func (p *Plan) Report() *Report { return p.report(nil) }
 
 // report makes the report; stats, if not nil, has the error sums of each tensor.
 func (p *Plan) report(stats []encode.Stats) *Report {
-	r := &Report{Recipe: p.Recipe.Name, Bytes: p.Size, SourceBytes: p.source.Size}
+	r := &Report{Recipe: p.Recipe.Name, Tensors: make([]TensorReport, 0, len(p.Tensors)), Bytes: p.Size, SourceBytes: p.source.Size}
 	var total encode.Stats
 	var nominal float64 // bits
 	for i := range p.Tensors {

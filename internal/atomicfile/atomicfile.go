@@ -51,9 +51,6 @@ func Create(path string, inputs ...string) (*File, error) {
 	}
 	removeLeftovers(final)
 	f, err := createTemp(final)
-	if fault := new(fs.PathError); errors.As(err, &fault) { // the user knows the final name, not the temporary one
-		err = fmt.Errorf("%s: cannot be written: %w", path, fault.Err)
-	}
 	if err != nil {
 		return nil, cannotCreate(path, filepath.Dir(final), err)
 	}
