@@ -8,6 +8,7 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/sample"
+	"github.com/ggufkit/ggufkit/internal/cpu"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
 )
@@ -43,6 +44,9 @@ func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
 		o.Precision = infer.Exact
 	default:
 		return nil, usagef("the precisions are exact and fast", "no precision is called %q", p)
+	}
+	if _, err := cpu.Choose(); err != nil {
+		u.note("warning: %v", err)
 	}
 	f, err := gguf.Open(c.String("model"))
 	if err != nil {

@@ -43,10 +43,10 @@ func choose(limit string) (Level, error) {
 	}
 	level, ok := levels[strings.ToLower(limit)]
 	if !ok {
-		return best, fmt.Errorf("%s=%q: not a level\n  hint: it can be generic or avx2", Variable, limit)
+		return best, fmt.Errorf("%s=%q: not a level\nhint: it can be generic or avx2", Variable, limit)
 	}
 	if level > best {
-		return best, fmt.Errorf("%s=%s: this processor lacks %s\n  hint: unset %s to use what there is (%s)",
+		return best, fmt.Errorf("%s=%s: this processor lacks %s\nhint: unset %s to use what there is (%s)",
 			Variable, limit, strings.Join(missing(level), ", "), Variable, best)
 	}
 	return level, nil
