@@ -75,9 +75,18 @@ func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Optio
 // nonFinite says where in the checkpoint a NaN or infinity stands.
 func nonFinite(t *PlannedTensor, src source, bad *encode.NonFiniteError) error {
 	row, col := src.origin(bad.Index/t.Shape[0], bad.Index%t.Shape[0])
-	return fmt.Errorf("tensor %s (%s): the value at row %d, column %d of the source is %g\n"+
-		"hint: the checkpoint is damaged or its training diverged; weights must be finite: %w", t.Name, sourceOf(t), row, col, bad.Value, bad)
+	return &valueError{bad, fmt.Sprintf("tensor %s (%s): the value at row %d, column %d of the source is %g\n"+
+		"hint: the checkpoint is damaged or its training diverged; weights must be finite", t.Name, sourceOf(t), row, col, bad.Value)}
 }
+
+// valueError says of a value what its cause says, and where in the checkpoint it stands.
+type valueError struct {
+	cause *encode.NonFiniteError
+	text  string
+}
+
+func (e *valueError) Error() string { return e.text }
+func (e *valueError) Unwrap() error { return e.cause }
 
 // sourceOf names where a tensor comes from.
 func sourceOf(t *PlannedTensor) string {

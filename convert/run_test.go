@@ -55,6 +55,9 @@ func TestNonFinite(t *testing.T) {
 		for _, typ := range []string{"auto", "f32", "q8_0"} {
 			err := failing(t, t.Context(), dir, Options{Type: typ})
 			wantError(t, err, append(c.want, "hint:")...)
+			if n := strings.Count(err.Error(), "\n"); n != 1 {
+				t.Errorf("%d lines of hints: %v", n, err)
+			}
 			if bad := (*encode.NonFiniteError)(nil); !errors.As(err, &bad) {
 				t.Errorf("%v is no NonFiniteError", err)
 			}

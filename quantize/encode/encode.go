@@ -22,7 +22,7 @@ func (e *NonFiniteError) Error() string {
 // RangeError reports finite values that the type cannot hold: they, or the scale of their block, would become infinite.
 type RangeError struct {
 	Type      gguf.Type
-	Index     uint64 // first such element within the given rows
+	Index     uint64 // the largest such element within the given rows
 	Value     float32
 	Overflow  uint64 // elements that would not be finite, or not survive at all for their size
 	Underflow uint64 // elements that are not zero and would be, counted for F16 and BF16
@@ -147,7 +147,8 @@ func checkRange(codec *block.Codec, dst []byte, src []float32) error {
 		for i, q := range y {
 			switch a := math.Abs(float64(q)); {
 			case !(a <= math.MaxFloat32), a == 0 && largest >= safe && math.Abs(float64(x[i])) == largest:
-				if e.Overflow == 0 {
+				// A block overflows for its largest element.
+				if e.Overflow == 0 || math.Abs(float64(x[i])) > math.Abs(float64(e.Value)) {
 					e.Index, e.Value = uint64(at+i), x[i]
 				}
 				e.Overflow++

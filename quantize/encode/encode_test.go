@@ -140,7 +140,7 @@ func TestRowsRefusesWhatTheTypeCannotHold(t *testing.T) {
 			if err != nil {
 				t.Errorf("F32: %v", err)
 			}
-		} else if !errors.As(err, &e) || e.Type != typ || e.Overflow == 0 {
+		} else if !errors.As(err, &e) || e.Type != typ || e.Overflow == 0 || e.Index != 5 || e.Value != src[5] {
 			t.Errorf("%s took %v: %v", typ, src[5], err)
 		}
 	}
