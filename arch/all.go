@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/ggufkit/ggufkit/internal/spelling"
 )
 
 // All lists the architectures. Adding one is a file and a line here.
@@ -44,7 +46,7 @@ func nearest(name string, known []string) []string {
 	}
 	list := make([]scored, len(known))
 	for i, k := range known {
-		list[i] = scored{k, editDistance(strings.ToLower(name), strings.ToLower(k))}
+		list[i] = scored{k, spelling.Distance(strings.ToLower(name), strings.ToLower(k))}
 	}
 	slices.SortStableFunc(list, func(a, b scored) int { return cmp.Compare(a.dist, b.dist) })
 	var names []string
@@ -52,27 +54,4 @@ func nearest(name string, known []string) []string {
 		names = append(names, s.name)
 	}
 	return names
-}
-
-// editDistance is Levenshtein's distance over bytes. Names longer than maxName are compared by their start, since they come from a file.
-func editDistance(a, b string) int {
-	const maxName = 200
-	a, b = a[:min(len(a), maxName)], b[:min(len(b), maxName)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -132,15 +132,7 @@ func TestForHF(t *testing.T) {
 	}
 }
 
-func TestEditDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"same", "same", 0}} {
-		if got := editDistance(c.a, c.b); got != c.want {
-			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
+func TestNearest(t *testing.T) {
 	if got := nearest("b", []string{"xxxx", "a", "bb"}); !slices.Equal(got, []string{"a", "bb", "xxxx"}) {
 		t.Errorf("order: %v", got)
 	}

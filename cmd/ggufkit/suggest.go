@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 
+	"github.com/ggufkit/ggufkit/internal/spelling"
 	"github.com/urfave/cli/v2"
 )
 
@@ -12,32 +13,11 @@ func nearest(word string, names []string) string {
 	plain := func(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(s)) }
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
-		if d := slips(plain(word), plain(name)); d < least && d < len(name) {
+		if d := spelling.Distance(plain(word), plain(name)); d < least && d < len(name) {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// slips counts the letters to insert, drop or replace that make a into b (Levenshtein's distance).
-func slips(a, b string) int {
-	row := make([]int, len(b)+1) // distances of what was read of a from each prefix of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // didYouMean is the start of a hint, "" if there is no name to offer.

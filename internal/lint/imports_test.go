@@ -34,6 +34,7 @@ var table = []rule{
 	{pkg: "internal/mmap", level: 0, third: []string{sysModule}},
 	{pkg: "internal/par", level: 0, third: []string{sysModule}},
 	{pkg: "internal/atomicfile", level: 0, third: []string{sysModule}},
+	{pkg: "internal/spelling", level: 0},
 
 	{pkg: "gguf", level: 1},
 	{pkg: "convert/checkpoint", level: 1, third: []string{"github.com/nlpodyssey/safetensors", "github.com/nlpodyssey/gopickle", jsonModule}},
