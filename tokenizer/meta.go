@@ -141,7 +141,7 @@ func optionalID(m *gguf.Meta, key string) (int64, error) {
 
 func (v *Vocab) takeID(f idField, id int64) {
 	switch {
-	case id < 0:
+	case id < 0, id == math.MaxUint32:
 	case id < int64(len(v.Tokens)):
 		*f.id = int32(id)
 	default:

@@ -41,7 +41,7 @@ func startGeneration(c *cli.Context, u *ui) (*generation, error) {
 	if err != nil {
 		return nil, err
 	}
-	tok, err := openTokenizer(l.file)
+	tok, err := openTokenizer(u, l.file)
 	if err != nil {
 		l.close()
 		return nil, err

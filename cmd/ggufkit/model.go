@@ -67,11 +67,14 @@ func (l *loaded) close() {
 	l.file.Close()
 }
 
-// openTokenizer prepares the tokenizer of an open file.
-func openTokenizer(f *gguf.File) (*tokenizer.Tokenizer, error) {
+// openTokenizer prepares the tokenizer of an open file, and tells what is odd about it.
+func openTokenizer(u *ui, f *gguf.File) (*tokenizer.Tokenizer, error) {
 	v, err := tokenizer.VocabOf(f.Meta)
 	if err != nil {
 		return nil, inFile(f.Path, err)
+	}
+	for _, n := range v.Notes {
+		u.note("note: %s", n)
 	}
 	t, err := tokenizer.New(v)
 	if err != nil {

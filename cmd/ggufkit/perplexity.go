@@ -38,7 +38,7 @@ func perplexity(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer l.close()
-	ids, bos, err := textIDs(l.file, c.String("file"))
+	ids, bos, err := textIDs(u, l.file, c.String("file"))
 	if err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ func perplexity(c *cli.Context, u *ui) error {
 }
 
 // textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.
-func textIDs(f *gguf.File, path string) (ids []int32, bos int32, err error) {
-	tok, err := openTokenizer(f)
+func textIDs(u *ui, f *gguf.File, path string) (ids []int32, bos int32, err error) {
+	tok, err := openTokenizer(u, f)
 	if err != nil {
 		return nil, 0, err
 	}

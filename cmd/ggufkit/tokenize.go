@@ -39,7 +39,7 @@ func tokenize(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer f.Close()
-	tok, err := openTokenizer(f)
+	tok, err := openTokenizer(u, f)
 	if err != nil {
 		return err
 	}
