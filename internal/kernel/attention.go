@@ -172,7 +172,7 @@ func (s *AttentionScratch) tileKeys(a *Attention, keys []byte, at int) {
 		s.keyPanel(a, keys[p*a.Keys.Stride:])
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			s.set.tileF32(&tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k,
+			s.set.tileF32(&tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k, step: 1,
 				y: s.scores[first*attentionBlock+at+p:], ldy: attentionBlock, init: zeros})
 		}
 	}
@@ -297,7 +297,7 @@ func (s *AttentionScratch) tileValues(a *Attention, values []byte, at int) {
 		for i := range count {
 			first, columns := tileAt(n, count, i)
 			y := s.out[first*width+j:]
-			s.set.tileF32(&tileF32{n: columns, k: a.Page, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
+			s.set.tileF32(&tileF32{n: columns, k: a.Page, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock, step: 1,
 				y: y, ldy: width, init: y, ldi: width})
 		}
 	}

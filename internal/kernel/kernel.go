@@ -30,6 +30,8 @@ type set struct {
 	dot, wideDot func(t gguf.Type) func(d *dotJob)
 	// quantize fills the only row of a from x.
 	quantize func(a activations, x []float32)
+	// packBytes and packWords put the integers of column c of a tile where they belong.
+	packBytes, packWords func(dst []byte, q []int8, columns, c int)
 	rowOps
 	// weigh adds up rows of values; nil where the set has none for the type.
 	weigh func(t gguf.Type) func(w *weighJob)
@@ -51,6 +53,8 @@ var generic = set{
 	dot:       noDot,
 	wideDot:   noDot,
 	quantize:  quantizeGeneric,
+	packBytes: packBytesGeneric,
+	packWords: packWordsGeneric,
 	rowOps:    rowOpsGeneric,
 	weigh:     func(gguf.Type) func(*weighJob) { return nil },
 	prefetch:  func([]byte) {},

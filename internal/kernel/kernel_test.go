@@ -333,9 +333,12 @@ func TestWideTileMatchesTwin(t *testing.T) {
 		r := newRand(1)
 		for n := 1; n <= tileColumns; n++ {
 			for k := 1; k <= 21; k++ {
-				ldw, ldx, ldy, ldi := panelRows+r.IntN(3), k+r.IntN(3), panelRows+r.IntN(3), r.IntN(2)*panelRows
-				x := tileF32{n: n, k: k, ldw: ldw, ldx: ldx, ldy: ldy, ldi: ldi,
-					w: guardedFloats(t, normals(r, (k-1)*ldw+panelRows)), x: guardedFloats(t, normals(r, (n-1)*ldx+k)),
+				ldw, ldx, step, ldy, ldi := panelRows+r.IntN(3), k+r.IntN(3), 1, panelRows+r.IntN(3), r.IntN(2)*panelRows
+				if r.IntN(2) == 0 {
+					ldx, step = 1, n+r.IntN(2)
+				}
+				x := tileF32{n: n, k: k, ldw: ldw, ldx: ldx, step: step, ldy: ldy, ldi: ldi,
+					w: guardedFloats(t, normals(r, (k-1)*ldw+panelRows)), x: guardedFloats(t, normals(r, (n-1)*ldx+(k-1)*step+1)),
 					y: guardedFloats(t, make([]float32, (n-1)*ldy+panelRows)), init: guardedFloats(t, normals(r, (n-1)*ldi+panelRows))}
 				s.tileF32(&x)
 				got := slices.Clone(x.y)
@@ -423,7 +426,7 @@ func checkQuantize(t *testing.T, s *set, x []float32) {
 		same("scale", a.d[g], want.Scale[g])
 		same("sum", a.s[g], want.Sum[g])
 		for half := range 2 {
-			same("half sum", a.h[2*g+half], want.Scale[g]*float32(want.Sum16[2*g+half]))
+			same("half sum", a.h[halfSum(g, half)], want.Scale[g]*float32(want.Sum16[2*g+half]))
 		}
 	}
 }

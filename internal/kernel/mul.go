@@ -26,7 +26,8 @@ type Multiplier struct {
 	acts    activations
 	packed  packed
 	blocks  []block.Activations // for types whose dot product is portable
-	rounded []float32           // activations in 8 bits, widened again, for types that tile kernels cannot take
+	wide    []float32           // activations in float32, packed for tiles: [k][columns of the tile]
+	rounded []float32           // the same in 8 bits and widened again, for types that tile kernels cannot take
 	workers []workspace
 	jobs    []job
 }
@@ -105,7 +106,7 @@ func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
 // Below these numbers of rows of x, stored rows are multiplied as they are; from there on unpacking panels pays.
 const (
 	maxDots      = 4
-	maxWideDots  = 6
+	maxWideDots  = 24
 	maxCodecDots = 3
 )
 
@@ -131,7 +132,7 @@ func (m *Multiplier) choose(w *Matrix, n int) method {
 
 // prepare brings the activations into the forms that the jobs need.
 func (m *Multiplier) prepare(x []float32, n, k int) {
-	var quantized, bytes, words, codec, rounded bool
+	var quantized, bytes, words, codec, wide, rounded bool
 	for _, j := range m.jobs {
 		switch j.method {
 		case byDots:
@@ -147,27 +148,49 @@ func (m *Multiplier) prepare(x []float32, n, k int) {
 			quantized, rounded = true, true
 		case byCodec:
 			codec = true
+		case byWideTiles:
+			wide = true
 		}
 	}
 	if quantized {
 		m.set.quantizeRows(m.pool, &m.acts, x, n, k)
 	}
 	if bytes || words {
-		m.packed.pack(m.pool, &m.acts, bytes, words)
+		m.set.pack(m.pool, &m.packed, &m.acts, bytes, words)
 	}
 	if codec {
 		m.blocks = append(m.blocks, make([]block.Activations, max(n-len(m.blocks), 0))...)
 		m.pool.For(n, func(_, i int) { m.blocks[i].Quantize(x[i*k:][:k]) })
 	}
+	if wide {
+		m.wide = m.packWide(m.wide, n, k, func(c int) []float32 { return x[c*k:][:k] })
+	}
 	if rounded {
-		m.rounded = grow(m.rounded, n*k)
-		m.pool.For(n, func(_, i int) {
-			a, y := m.acts.row(i), m.rounded[i*k:][:k]
-			for j, q := range a.q {
-				y[j] = float32(q) * a.d[j/blockK]
+		m.rounded = m.packWide(m.rounded, n, k, func(c int) []float32 {
+			a, row := m.acts.row(c), make([]float32, k)
+			for i, q := range a.q {
+				row[i] = float32(q) * a.d[i/blockK]
 			}
+			return row
 		})
 	}
+}
+
+// packWide lays out columns of k elements for tiles: element i of column c of a tile is at i*columns+c, from first*k on.
+func (m *Multiplier) packWide(dst []float32, n, k int, column func(c int) []float32) []float32 {
+	dst = grow(dst, n*k)
+	count := tileCount(n)
+	m.pool.For(count, func(_, i int) {
+		first, columns := tileAt(n, count, i)
+		for c := range columns {
+			at := first*k + c
+			for _, v := range column(first + c) {
+				dst[at] = v
+				at += columns
+			}
+		}
+	})
+	return dst
 }
 
 const (
@@ -241,7 +264,7 @@ func (d *dotJob) check(rowBytes, maxColumns int) {
 
 // The largest numbers of columns that dot kernels take.
 const (
-	maxDotColumns     = 2
+	maxDotColumns     = 4
 	maxWideDotColumns = 3
 )
 
@@ -319,7 +342,7 @@ func (m *Multiplier) panel(w *workspace, j *job, x []float32, n, lo int) {
 	case byRounded:
 		m.wideTiles(w, j.W, src, &out, m.rounded, n)
 	default:
-		m.wideTiles(w, j.W, src, &out, x, n)
+		m.wideTiles(w, j.W, src, &out, m.wide, n)
 	}
 	out.finish(n)
 }
@@ -425,7 +448,7 @@ func (m *Multiplier) nextPanel(j *job, lo int) []byte {
 }
 
 // wideBlock is how many elements of 16 rows are decoded at a time: 64 KB.
-const wideBlock = 1024
+var wideBlock = 1024
 
 // wideTiles decodes the panel, block by block, and multiplies it with all columns of x. The sum of an element goes on from block
 // to block as if there were none.
@@ -439,7 +462,7 @@ func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *pa
 		m.decodePanel(w, mat, src, k0, k)
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			t := tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0:], ldx: mat.k, init: out.initial()}
+			t := tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0*columns:], ldx: 1, step: columns, init: out.initial()}
 			t.y, t.ldy = out.target(first)
 			if k0 > 0 {
 				t.init, t.ldi = t.y, t.ldy

@@ -105,8 +105,9 @@ type tileF32 struct {
 	n, k int
 	w    []float32 // k rows of 16, ldw apart
 	ldw  int
-	x    []float32 // n rows of k, ldx apart
+	x    []float32 // element i of column c is x[c*ldx+i*step]
 	ldx  int
+	step int
 	y    []float32
 	ldy  int
 	init []float32
@@ -114,11 +115,11 @@ type tileF32 struct {
 }
 
 func (t *tileF32) check() {
-	if t.n < 1 || t.n > tileColumns || t.k < 1 || t.ldw < 0 || t.ldx < 0 || t.ldy < 0 || t.ldi < 0 {
+	if t.n < 1 || t.n > tileColumns || t.k < 1 || t.ldw < 0 || t.ldx < 0 || t.step < 1 || t.ldy < 0 || t.ldi < 0 {
 		panic("kernel: tile of impossible shape")
 	}
 	_ = t.w[:(t.k-1)*t.ldw+panelRows]
-	_ = t.x[:(t.n-1)*t.ldx+t.k]
+	_ = t.x[:(t.n-1)*t.ldx+(t.k-1)*t.step+1]
 	_ = t.y[:(t.n-1)*t.ldy+panelRows]
 	_ = t.init[:(t.n-1)*t.ldi+panelRows]
 }
@@ -192,8 +193,8 @@ func tileF32Generic(t *tileF32) {
 	t.check()
 	for c := range t.n {
 		sum := [panelRows]float32(t.init[c*t.ldi:])
-		for k, x := range t.x[c*t.ldx:][:t.k] {
-			w := (*[panelRows]float32)(t.w[k*t.ldw:])
+		for k := range t.k {
+			x, w := t.x[c*t.ldx+k*t.step], (*[panelRows]float32)(t.w[k*t.ldw:])
 			for r := range sum {
 				sum[r] += float32(w[r] * x)
 			}

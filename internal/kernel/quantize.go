@@ -13,8 +13,14 @@ type activations struct {
 	q    []int8
 	d    []float32 // scales, k/32 for each row
 	s    []float32 // scales times the sum of the group's integers
-	h    []float32 // scales times the sums of 16 integers, k/16 for each row
+	h    []float32 // scales times the sums of 16 integers, see halfSum; whole units of 8 for each row
 }
+
+// halfSum is where in a row of h the sum of a half of group g is: four groups have their first halves together, then their second ones.
+func halfSum(g, half int) int { return g/4*8 + 4*half + g%4 }
+
+// halfSums is the length of a row of h.
+func halfSums(k int) int { return (k/blockK + 3) / 4 * 8 }
 
 // reshape makes room for n rows of k values.
 func (a *activations) reshape(n, k int) {
@@ -22,7 +28,7 @@ func (a *activations) reshape(n, k int) {
 	a.q = grow(a.q, n*k)
 	a.d = grow(a.d, n*k/blockK)
 	a.s = grow(a.s, n*k/blockK)
-	a.h = grow(a.h, n*k/blockK*2)
+	a.h = grow(a.h, n*halfSums(k))
 }
 
 // row is row i alone.
@@ -30,8 +36,8 @@ func (a *activations) row(i int) activations { return a.rows(i, 1) }
 
 // rows is n rows from i on.
 func (a *activations) rows(i, n int) activations {
-	g := a.k / blockK
-	return activations{n: n, k: a.k, q: a.q[i*a.k:][:n*a.k], d: a.d[i*g:][:n*g], s: a.s[i*g:][:n*g], h: a.h[2*i*g:][:2*n*g]}
+	g, h := a.k/blockK, halfSums(a.k)
+	return activations{n: n, k: a.k, q: a.q[i*a.k:][:n*a.k], d: a.d[i*g:][:n*g], s: a.s[i*g:][:n*g], h: a.h[i*h:][:n*h]}
 }
 
 // tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros.
@@ -65,7 +71,7 @@ func quantizeGeneric(a activations, x []float32) {
 			largest -= largest // NaN for infinity and NaN, else 0
 		}
 		a.d[g], a.s[g] = largest, largest*float32(s0+s1)
-		a.h[2*g], a.h[2*g+1] = largest*float32(s0), largest*float32(s1)
+		a.h[halfSum(g, 0)], a.h[halfSum(g, 1)] = largest*float32(s0), largest*float32(s1)
 	}
 }
 
@@ -94,7 +100,7 @@ type packed struct {
 }
 
 // pack lays out the tiles of a: bytes, words or both.
-func (p *packed) pack(pool *par.Pool, a *activations, bytes, words bool) {
+func (s *set) pack(pool *par.Pool, p *packed, a *activations, bytes, words bool) {
 	p.n, p.k = a.n, a.k
 	groups := a.n * a.k / blockK
 	p.s, p.h = grow(p.s, 2*groups), grow(p.h, 2*groups)
@@ -109,11 +115,12 @@ func (p *packed) pack(pool *par.Pool, a *activations, bytes, words bool) {
 		first, columns := tileAt(a.n, count, i)
 		for c := range columns {
 			p.scales(a, first, columns, c)
+			q := a.q[(first+c)*a.k:][:a.k]
 			if bytes {
-				p.bytes(a, first, columns, c)
+				s.packBytes(p.q[first*a.k:][:columns*a.k], q, columns, c)
 			}
 			if words {
-				p.words(a, first, columns, c)
+				s.packWords(p.w[2*first*a.k:][:2*columns*a.k], q, columns, c)
 			}
 		}
 	})
@@ -127,24 +134,20 @@ func (p *packed) scales(a *activations, first, columns, c int) {
 	for g := range r.d {
 		to := 2*columns*g + c
 		s[to], s[to+columns] = r.d[g], r.s[g]
-		h[to], h[to+columns] = r.h[2*g], r.h[2*g+1]
+		h[to], h[to+columns] = r.h[halfSum(g, 0)], r.h[halfSum(g, 1)]
 	}
 }
 
-// bytes packs the integers of column c, 4 at a time.
-func (p *packed) bytes(a *activations, first, columns, c int) {
-	q := a.q[(first+c)*a.k:][:a.k]
-	dst := p.q[first*a.k:][:columns*a.k]
+// packBytesGeneric packs the integers of column c, 4 at a time.
+func packBytesGeneric(dst []byte, q []int8, columns, c int) {
 	for at := 4 * c; len(q) >= 4; at, q = at+4*columns, q[4:] {
 		d := (*[4]byte)(dst[at:])
 		d[0], d[1], d[2], d[3] = byte(q[0]), byte(q[1]), byte(q[2]), byte(q[3])
 	}
 }
 
-// words packs the integers of column c as 16 bits, 2 at a time.
-func (p *packed) words(a *activations, first, columns, c int) {
-	q := a.q[(first+c)*a.k:][:a.k]
-	dst := p.w[2*first*a.k:][:2*columns*a.k]
+// packWordsGeneric packs the integers of column c as 16 bits, 2 at a time.
+func packWordsGeneric(dst []byte, q []int8, columns, c int) {
 	for at := 4 * c; len(q) >= 2; at, q = at+4*columns, q[2:] {
 		d := (*[4]byte)(dst[at:])
 		d[0], d[1], d[2], d[3] = byte(q[0]), byte(q[0]>>7), byte(q[1]), byte(q[1]>>7)

@@ -168,7 +168,7 @@ func quantizeAVX2(a activations, x []float32) {
 	if groups == 0 {
 		return
 	}
-	_, _, _, _, _ = x[:a.k], a.q[:a.k], a.d[:groups], a.s[:groups], a.h[:2*groups]
+	_, _, _, _, _ = x[:a.k], a.q[:a.k], a.d[:groups], a.s[:groups], a.h[:halfSums(a.k)]
 	quantizeRow(&x[0], (*byte)(unsafe.Pointer(&a.q[0])), &a.d[0], &a.s[0], &a.h[0], groups)
 }
 

@@ -782,6 +782,7 @@ TEXT ·quantizeRow(SB), 0, $0-48
 	VMOVDQU unpacked<>(SB), Y13
 	VMOVDQU ones8<>(SB), Y12
 	VMOVDQU ones16<>(SB), Y11
+	MOVQ $4, BX
 	PCALIGN $32
 
 group:
@@ -839,12 +840,108 @@ group:
 	VMULSS X6, X1, X1
 	VMOVSS X6, (R8)
 	VMOVSS X1, (R9)
-	VMOVLPS X0, (R10)
+	VMOVSS X0, (R10)
+	VEXTRACTPS $1, X0, 16(R10)
 	ADDQ $128, SI
 	ADDQ $32, DI
 	ADDQ $4, R8
 	ADDQ $4, R9
-	ADDQ $8, R10
+	ADDQ $4, R10
+	DECQ BX
+	JNZ sums
+	ADDQ $16, R10
+	MOVQ $4, BX
+
+sums:
+	DECQ CX
+	JNZ group
+	VZEROUPPER
+	RET
+
+// func packBytes(q, dst *byte, gap, groups int)
+TEXT ·packBytes(SB), 0, $0-32
+	MOVQ q+0(FP), SI
+	MOVQ dst+8(FP), DI
+	MOVQ gap+16(FP), R9
+	MOVQ groups+24(FP), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), DX
+
+group:
+	MOVQ 0(SI), AX
+	MOVQ 8(SI), BX
+	MOVQ 16(SI), R12
+	MOVQ 24(SI), R13
+	MOVL AX, (DI)
+	SHRQ $32, AX
+	MOVL AX, (DI)(R9*1)
+	MOVL BX, (DI)(R9*2)
+	SHRQ $32, BX
+	MOVL BX, (DI)(R10*1)
+	MOVL R12, (DI)(R9*4)
+	SHRQ $32, R12
+	MOVL R12, (DI)(R11*1)
+	MOVL R13, (DI)(R10*2)
+	SHRQ $32, R13
+	MOVL R13, (DI)(DX*1)
+	ADDQ $32, SI
+	LEAQ (DI)(R9*8), DI
+	DECQ CX
+	JNZ group
+	VZEROUPPER
+	RET
+
+// func packWords(q, dst *byte, gap, groups int)
+TEXT ·packWords(SB), 0, $0-32
+	MOVQ q+0(FP), SI
+	MOVQ dst+8(FP), DI
+	MOVQ gap+16(FP), R9
+	MOVQ groups+24(FP), CX
+	LEAQ (R9)(R9*2), R10
+	LEAQ (R9)(R9*4), R11
+	LEAQ (R10)(R9*4), DX
+
+group:
+	VPMOVSXBW 0(SI), X0
+	VMOVQ X0, AX
+	VPEXTRQ $1, X0, BX
+	VPMOVSXBW 8(SI), X1
+	VMOVQ X1, R12
+	VPEXTRQ $1, X1, R13
+	MOVL AX, (DI)
+	SHRQ $32, AX
+	MOVL AX, (DI)(R9*1)
+	MOVL BX, (DI)(R9*2)
+	SHRQ $32, BX
+	MOVL BX, (DI)(R10*1)
+	MOVL R12, (DI)(R9*4)
+	SHRQ $32, R12
+	MOVL R12, (DI)(R11*1)
+	MOVL R13, (DI)(R10*2)
+	SHRQ $32, R13
+	MOVL R13, (DI)(DX*1)
+	LEAQ (DI)(R9*8), DI
+	VPMOVSXBW 16(SI), X0
+	VMOVQ X0, AX
+	VPEXTRQ $1, X0, BX
+	VPMOVSXBW 24(SI), X1
+	VMOVQ X1, R12
+	VPEXTRQ $1, X1, R13
+	MOVL AX, (DI)
+	SHRQ $32, AX
+	MOVL AX, (DI)(R9*1)
+	MOVL BX, (DI)(R9*2)
+	SHRQ $32, BX
+	MOVL BX, (DI)(R10*1)
+	MOVL R12, (DI)(R9*4)
+	SHRQ $32, R12
+	MOVL R12, (DI)(R11*1)
+	MOVL R13, (DI)(R10*2)
+	SHRQ $32, R13
+	MOVL R13, (DI)(DX*1)
+	ADDQ $32, SI
+	LEAQ (DI)(R9*8), DI
 	DECQ CX
 	JNZ group
 	VZEROUPPER

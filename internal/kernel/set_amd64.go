@@ -27,6 +27,8 @@ var avx2 = set{
 	dot:       dotAVX2,
 	wideDot:   wideDotAVX2,
 	quantize:  quantizeAVX2,
+	packBytes: func(dst []byte, q []int8, columns, c int) { packAVX2(packBytes, 1, dst, q, columns, c) },
+	packWords: func(dst []byte, q []int8, columns, c int) { packAVX2(packWords, 2, dst, q, columns, c) },
 	rowOps:    rowOpsAVX2,
 	weigh:     weighAVX2,
 	prefetch:  prefetchAVX2,
@@ -48,13 +50,21 @@ func tileAVX2(p panelFormat, t *tile) {
 	gemms[p][t.n](&t.w[0], &t.q[0], &t.s[0], unsafe.SliceData(t.h), &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.blocks)
 }
 
-var gemmsF32 = [tileColumns + 1]func(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int){
+var gemmsF32 = [tileColumns + 1]func(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int){
 	nil, gemmF32x1, gemmF32x2, gemmF32x3, gemmF32x4, gemmF32x5, gemmF32x6,
 }
 
 func tileF32AVX2(t *tileF32) {
 	t.check()
-	gemmsF32[t.n](&t.w[0], 4*t.ldw, &t.x[0], 4*t.ldx, &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.k)
+	gemmsF32[t.n](&t.w[0], 4*t.ldw, &t.x[0], 4*t.ldx, 4*t.step, &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.k)
+}
+
+func packAVX2(f func(q, dst *byte, gap, groups int), size int, dst []byte, q []int8, columns, c int) {
+	if len(q) < blockK || c < 0 || c >= columns {
+		panic("kernel: column of impossible shape")
+	}
+	_ = dst[:size*columns*len(q)]
+	f((*byte)(unsafe.Pointer(&q[0])), &dst[4*c], 4*columns, len(q)/blockK)
 }
 
 var unpackers = map[gguf.Type]func(src *byte, stride int, dst *byte, blocks int){
@@ -97,18 +107,18 @@ func transposeAVX2(dst, rows []float32, k int) {
 type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
 var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
-	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2},
-	gguf.Q4_1:   {nil, dotQ4_1x1, dotQ4_1x2},
-	gguf.Q5_0:   {nil, dotQ5_0x1, dotQ5_0x2},
-	gguf.Q5_1:   {nil, dotQ5_1x1, dotQ5_1x2},
-	gguf.Q8_0:   {nil, dotQ8_0x1, dotQ8_0x2},
-	gguf.Q2_K:   {nil, dotQ2_Kx1, dotQ2_Kx2},
-	gguf.Q3_K:   {nil, dotQ3_Kx1, dotQ3_Kx2},
-	gguf.Q4_K:   {nil, dotQ4_Kx1, dotQ4_Kx2},
-	gguf.Q5_K:   {nil, dotQ5_Kx1, dotQ5_Kx2},
-	gguf.Q6_K:   {nil, dotQ6_Kx1, dotQ6_Kx2},
-	gguf.IQ4_NL: {nil, dotIQ4_NLx1, dotIQ4_NLx2},
-	gguf.IQ4_XS: {nil, dotIQ4_XSx1, dotIQ4_XSx2},
+	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2, dotQ4_0x3, dotQ4_0x4},
+	gguf.Q4_1:   {nil, dotQ4_1x1, dotQ4_1x2, dotQ4_1x3, dotQ4_1x4},
+	gguf.Q5_0:   {nil, dotQ5_0x1, dotQ5_0x2, dotQ5_0x3, dotQ5_0x4},
+	gguf.Q5_1:   {nil, dotQ5_1x1, dotQ5_1x2, dotQ5_1x3, dotQ5_1x4},
+	gguf.Q8_0:   {nil, dotQ8_0x1, dotQ8_0x2, dotQ8_0x3, dotQ8_0x4},
+	gguf.Q2_K:   {nil, dotQ2_Kx1, dotQ2_Kx2, dotQ2_Kx3, dotQ2_Kx4},
+	gguf.Q3_K:   {nil, dotQ3_Kx1, dotQ3_Kx2, dotQ3_Kx3, dotQ3_Kx4},
+	gguf.Q4_K:   {nil, dotQ4_Kx1, dotQ4_Kx2, dotQ4_Kx3, dotQ4_Kx4},
+	gguf.Q5_K:   {nil, dotQ5_Kx1, dotQ5_Kx2, dotQ5_Kx3, dotQ5_Kx4},
+	gguf.Q6_K:   {nil, dotQ6_Kx1, dotQ6_Kx2, dotQ6_Kx3, dotQ6_Kx4},
+	gguf.IQ4_NL: {nil, dotIQ4_NLx1, dotIQ4_NLx2, dotIQ4_NLx3, dotIQ4_NLx4},
+	gguf.IQ4_XS: {nil, dotIQ4_XSx1, dotIQ4_XSx2, dotIQ4_XSx3, dotIQ4_XSx4},
 }
 
 func dotAVX2(t gguf.Type) func(*dotJob) {
@@ -123,7 +133,7 @@ func dotAVX2(t gguf.Type) func(*dotJob) {
 			panic("kernel: activations do not fit the rows")
 		}
 		x := &d.x
-		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*x.k/16]
+		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
 			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows)
 	}

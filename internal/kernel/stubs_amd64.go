@@ -34,11 +34,11 @@ func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x1 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 1 columns.
+// gemmF32x1 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 1 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x1(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x1(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // gemmU4x2 multiplies a panel with a tile of 2 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -70,11 +70,11 @@ func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x2 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 2 columns.
+// gemmF32x2 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 2 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x2(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x2(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // gemmU4x3 multiplies a panel with a tile of 3 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -106,11 +106,11 @@ func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x3 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 3 columns.
+// gemmF32x3 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 3 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x3(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x3(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // gemmU4x4 multiplies a panel with a tile of 4 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -142,11 +142,11 @@ func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x4 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 4 columns.
+// gemmF32x4 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 4 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x4(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x4(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // gemmU4x5 multiplies a panel with a tile of 5 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -178,11 +178,11 @@ func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x5 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 5 columns.
+// gemmF32x5 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 5 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x5(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x5(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // gemmU4x6 multiplies a panel with a tile of 6 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -214,11 +214,11 @@ func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 //go:noescape
 func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
-// gemmF32x6 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by 6 columns.
+// gemmF32x6 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 6 columns.
 // Strides count bytes; y may be init.
 //
 //go:noescape
-func gemmF32x6(w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x6(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
 
 // unpackQ4_0 unpacks 16 rows, stride bytes apart, of Q4_0 blocks to a panel of format U4.
 //
@@ -439,6 +439,150 @@ func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks in
 //go:noescape
 func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
 
+// dotQ4_0x3 multiplies rows of Q4_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ4_1x3 multiplies rows of Q4_1 blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_0x3 multiplies rows of Q5_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_1x3 multiplies rows of Q5_1 blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ8_0x3 multiplies rows of Q8_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotIQ4_NLx3 multiplies rows of IQ4_NL blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ2_Kx3 multiplies rows of Q2_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ2_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ3_Kx3 multiplies rows of Q3_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ3_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ4_Kx3 multiplies rows of Q4_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_Kx3 multiplies rows of Q5_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ6_Kx3 multiplies rows of Q6_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ6_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotIQ4_XSx3 multiplies rows of IQ4_XS blocks with 3 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ4_0x4 multiplies rows of Q4_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ4_1x4 multiplies rows of Q4_1 blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_0x4 multiplies rows of Q5_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_1x4 multiplies rows of Q5_1 blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ8_0x4 multiplies rows of Q8_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotIQ4_NLx4 multiplies rows of IQ4_NL blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ2_Kx4 multiplies rows of Q2_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ2_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ3_Kx4 multiplies rows of Q3_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ3_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ4_Kx4 multiplies rows of Q4_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ4_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ5_Kx4 multiplies rows of Q5_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ5_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotQ6_Kx4 multiplies rows of Q6_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotQ6_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
+// dotIQ4_XSx4 multiplies rows of IQ4_XS blocks with 4 columns of k activations in 8 bits. Row r of stream i
+// starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
+//
+//go:noescape
+func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+
 // dotF32x1 multiplies rows of 8*eights F32 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
 // w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].
 //
@@ -573,6 +717,16 @@ func ropeAdjacent(x, cos, sin *float32, fours int)
 //go:noescape
 func quantizeRow(x *float32, q *byte, d, s, h *float32, groups int)
 
+// packBytes copies groups of 32 bytes, 4 bytes at a time, to places that are gap bytes apart.
+//
+//go:noescape
+func packBytes(q, dst *byte, gap, groups int)
+
+// packWords widens groups of 32 signed bytes to 16 bits and copies them, 2 at a time, to places that are gap bytes apart.
+//
+//go:noescape
+func packWords(q, dst *byte, gap, groups int)
+
 // decodeF16 widens F16 to float32.
 //
 //go:noescape
@@ -684,3 +838,8 @@ func prefetch(b *byte, lines int)
 //
 //go:noescape
 func pause()
+
+// readStreams reads pieces of 256 bytes from each of four places that are hop bytes apart.
+//
+//go:noescape
+func readStreams(b *byte, hop, pieces int)

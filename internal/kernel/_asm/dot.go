@@ -5,16 +5,20 @@ import "fmt"
 // Dot products of stored rows with activations in 8 bits, for few columns. Four rows are multiplied together which lie far apart, at
 // row i, i+rows, i+2*rows and i+3*rows of a piece of the matrix, so that memory is read as four long sequential streams.
 //
+// VPMADDUBSW leaves the products of 32 elements in 16 words, and every 32 elements (or 16) have scales of their own. Converting each of these
+// vectors to float32 by itself would keep the two multiplying ports busy. So vectors of several groups, or rows, are first interleaved and
+// added: a pair with VPUNPCKLDQ and VPUNPCKHDQ gives dwords a b a b, two pairs with VPUNPCKLQDQ and VPUNPCKHQDQ give a b c d, and the
+// lanes of two of those a to h. Then VPMADDWD adds the two words of each dword, and one vector of scales fits.
+//
 // Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations: SI
-// integers, R11 scales, R12 scales times sums of 32, R13 scales times sums of 16; the second column lies AX bytes further on in the
-// first, R15 = AX/8 in the next two, twice that in the last. BX is scratch on the stack, 64-byte aligned, and R8 an offset in it.
-// Y8 to Y11 are the sums of the four rows with column 0, Y12 to Y15 those with column 1, or constants if there is one column.
+// integers, R11 scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the
+// first (R8 = 3*AX), c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
 
 const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int"
 
 // How many columns a dot kernel takes at most: activations in 8 bits, and float32.
 const (
-	maxDotColumns     = 2
+	maxDotColumns     = 4
 	maxWideDotColumns = 3
 )
 
@@ -22,32 +26,16 @@ const (
 type dotFormat struct {
 	format   string
 	bytes    int // of a block
-	elements int // of a block
-	// header, if set, prepares the scales of a block for all rows in a buffer of so many bytes per column. It runs one block ahead of
-	// block, at an offset of 0 or 1 blocks, and there are two buffers.
-	header func(d *dot, offset int)
-	buffer int
-	// block adds one block of all rows.
+	elements int // of a block: 32 or 256
+	// block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the scratch, see sums.
 	block func(d *dot)
-	// mins: sums besides Y8 to Y15 are kept, see withMin. finish adds them to the four sums in X0 of column c.
-	mins   bool
-	finish func(d *dot, c int)
 }
-
-// Scratch: what withMin keeps, or prepared activations; then what a header passes on to itself; then the buffers, or the scales of a
-// block of 32.
-const (
-	atMins    = 0
-	atHeader  = 128
-	atBuffers = 256
-)
 
 // dot is a dot kernel being written.
 type dot struct {
 	*file
 	dotFormat
 	cols int
-	reg  map[string]string // constants that are in registers
 }
 
 // w is the operand for the byte at offset of row r's block.
@@ -56,47 +44,26 @@ func (d *dot) w(r, offset int) string {
 }
 
 // Operands of column c's activations, offsets in bytes.
-func (d *dot) q(c, offset int) string  { return d.column("SI", "(AX*1)", c, offset) }
-func (d *dot) sc(c, offset int) string { return d.column("R11", "(R15*1)", c, offset) }
-func (d *dot) s(c, offset int) string  { return d.column("R12", "(R15*1)", c, offset) }
-func (d *dot) h(c, offset int) string  { return d.column("R13", "(R15*2)", c, offset) }
-
-func (d *dot) column(base, index string, c, offset int) string {
-	if c == 0 {
-		index = ""
-	}
-	return fmt.Sprintf("%d(%s)%s", offset, base, index)
+func (d *dot) q(c, offset int) string {
+	return fmt.Sprintf("%d(SI)%s", offset, []string{"", "(AX*1)", "(AX*2)", "(R8*1)"}[c])
+}
+func (d *dot) sc(c, offset int) string {
+	return fmt.Sprintf("%d(R11)%s", offset, []string{"", "(R15*1)", "(R15*2)", "(DX*1)"}[c])
+}
+func (d *dot) s(c, offset int) string {
+	return fmt.Sprintf("%d(R12)%s", offset, []string{"", "(R15*1)", "(R15*2)", "(DX*1)"}[c])
+}
+func (d *dot) h(c, offset int) string {
+	return fmt.Sprintf("%d(R13)%s", offset, []string{"", "(R15*2)", "(R15*4)", "(DX*2)"}[c])
 }
 
-// acc is the register of the sums of row r and column c.
-func (d *dot) acc(r, c int) int { return 8 + 4*c + r }
-
-// keep loads a constant into a register that one column leaves free; with two columns it stays in memory.
-func (d *dot) keep(register int, operand string) {
-	if d.cols == 1 {
-		d.p("VMOVDQU %s, Y%d", operand, register)
-		d.reg[operand] = fmt.Sprintf("Y%d", register)
-	}
-}
-
-// constantIn is the operand of a constant: its register, or memory.
-func (d *dot) constantIn(name string, words ...uint64) string {
-	operand := d.constant(name, words...)
-	if r, ok := d.reg[operand]; ok {
-		return r
-	}
-	return operand
-}
-
-func (d *dot) ones() string     { return d.constantIn("ones16", repeat(4, 0x0001000100010001)...) }
-func (d *dot) nibbles() string  { return d.constantIn("nibbles", repeat(4, 0x0f0f0f0f0f0f0f0f)...) }
-func (d *dot) codebook() string { return codebook(d.file) }
+func (f *file) ones() string    { return f.constant("ones16", repeat(4, 0x0001000100010001)...) }
+func (f *file) nibbles() string { return f.constant("nibbles", repeat(4, 0x0f0f0f0f0f0f0f0f)...) }
 
 func dots(f *file) {
 	for cols := 1; cols <= maxDotColumns; cols++ {
 		for _, format := range dotFormats {
-			d := &dot{file: f, dotFormat: format, cols: cols, reg: map[string]string{}}
-			d.write()
+			(&dot{file: f, dotFormat: format, cols: cols}).write()
 		}
 	}
 	for cols := 1; cols <= maxWideDotColumns; cols++ {
@@ -106,23 +73,34 @@ func dots(f *file) {
 	}
 }
 
+// The scratch of blocks of 256: the sums, then what a block needs.
+func (d *dot) atBlock() int { return 128 * d.cols }
+
+// sums is the operand for the sums of row r and column c.
+func (d *dot) sums(r, c int) string { return fmt.Sprintf("%d(BX)", 128*c+32*r) }
+
 func (d *dot) write() {
 	name := fmt.Sprintf("dot%sx%d", d.format, d.cols)
-	d.begin(name, dotParams, atBuffers+max(2*d.buffer, 64)*d.cols+64, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k "+
-		"activations in 8 bits. Row r of stream i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. "+
-		"All strides count bytes.", name, d.format, d.cols))
-	d.arg("hop", "R9")
-	d.arg("y", "DX")
-	d.p("LEAQ (R9)(R9*2), R10")
-	d.p("LEAQ 63(SP), BX")
-	d.p("ANDQ $-64, BX")
-	if d.cols > 1 {
-		d.arg("k", "AX")
-		d.p("MOVQ AX, R15")
-		d.p("SHRQ $3, R15")
+	frame := 0
+	if d.elements == 256 {
+		frame = d.atBlock() + 128 + 64
 	}
-	d.keep(15, d.constant("nibbles", repeat(4, 0x0f0f0f0f0f0f0f0f)...))
-	d.keep(14, d.constant("ones16", repeat(4, 0x0001000100010001)...))
+	d.begin(name, dotParams, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
+		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.", name, d.format, d.cols))
+	d.arg("hop", "R9")
+	d.p("LEAQ (R9)(R9*2), R10")
+	d.arg("k", "AX")
+	d.p("LEAQ (AX)(AX*2), R8")
+	d.p("MOVQ AX, R15")
+	d.p("SHRQ $3, R15")
+	d.p("LEAQ (R15)(R15*2), DX")
+	d.p("VMOVDQU %s, Y15", d.nibbles())
+	if d.elements == 256 {
+		d.p("LEAQ 63(SP), BX")
+		d.p("ANDQ $-64, BX")
+	} else {
+		d.p("VMOVDQU %s, Y14", d.ones())
+	}
 	d.label("row")
 	d.clear()
 	d.arg("w", "DI")
@@ -131,24 +109,10 @@ func (d *dot) write() {
 	d.arg("s", "R12")
 	d.arg("h", "R13")
 	d.arg("blocks", "CX")
-	if d.header != nil {
-		d.p("XORQ R8, R8")
-		d.header(d, 0)
-	}
 	d.p("PCALIGN $32")
 	d.label("block")
-	if d.header != nil { // not beyond the last block
-		d.p("CMPQ CX, $1")
-		d.p("JEQ multiply")
-		d.p("XORQ $%d, R8", d.buffer*d.cols)
-		d.header(d, 1)
-		d.p("XORQ $%d, R8", d.buffer*d.cols)
-		d.label("multiply")
-	}
+	d.prefetch()
 	d.block(d)
-	if d.header != nil {
-		d.p("XORQ $%d, R8", d.buffer*d.cols)
-	}
 	d.p("ADDQ $%d, DI", d.bytes)
 	d.p("ADDQ $%d, SI", d.elements)
 	d.p("ADDQ $%d, R11", d.elements/8)
@@ -156,14 +120,20 @@ func (d *dot) write() {
 	d.p("ADDQ $%d, R13", d.elements/4)
 	d.p("DECQ CX")
 	d.p("JNZ block")
+	d.arg("y", "CX")
 	for c := range d.cols {
-		d.reduce(8 + 4*c)
-		if d.finish != nil {
-			d.finish(d, c)
+		if d.elements == 256 {
+			d.reduce([4]string{d.sums(0, c), d.sums(1, c), d.sums(2, c), d.sums(3, c)})
+		} else {
+			d.p("VEXTRACTF128 $1, Y%d, X0", d.acc(c))
+			d.p("VADDPS X%d, X0, X0", d.acc(c))
 		}
-		d.store(c)
+		if c > 0 {
+			d.p("ADDQ %s, CX", d.param("ldy"))
+		}
+		d.p("VMOVUPS X0, (CX)")
 	}
-	d.p("ADDQ $16, DX")
+	d.p("ADDQ $16, %s", d.param("y"))
 	d.arg("stride", "CX")
 	d.p("ADDQ CX, %s", d.param("w"))
 	d.p("DECQ %s", d.param("rows"))
@@ -173,84 +143,68 @@ func (d *dot) write() {
 
 // clear makes all sums zero.
 func (d *dot) clear() {
-	for c := range d.cols {
-		for r := range 4 {
-			d.p("VXORPS Y%d, Y%d, Y%d", d.acc(r, c), d.acc(r, c), d.acc(r, c))
+	if d.elements == 32 {
+		for c := range d.cols {
+			d.p("VXORPS Y%d, Y%d, Y%d", d.acc(c), d.acc(c), d.acc(c))
 		}
-	}
-	if !d.mins {
-		return
-	}
-	if d.cols == 1 {
-		d.p("VXORPS Y13, Y13, Y13")
 		return
 	}
 	d.p("VXORPS Y0, Y0, Y0")
 	for c := range d.cols {
-		d.p("VMOVAPS Y0, %d(BX)", atMins+64*c)
+		for r := range 4 {
+			d.p("VMOVAPS Y0, %s", d.sums(r, c))
+		}
 	}
 }
 
-// withMin calls add for the register with the further sum of column c: Y13, or Y7 while the sum itself stays in the scratch.
-func (d *dot) withMin(c int, add func(sum int)) {
-	if d.cols == 1 {
-		add(13)
-		return
+// prefetchAhead is how far ahead of their use stored rows are asked for: the processor's own prefetching ends at borders of pages.
+const prefetchAhead = 1024
+
+// prefetch asks for a block's worth of bytes of every stream.
+func (d *dot) prefetch() {
+	for r := range 4 {
+		for at := 0; at < d.bytes; at += 64 {
+			d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
+		}
 	}
-	d.p("VMOVAPS %d(BX), Y7", atMins+64*c)
-	add(7)
-	d.p("VMOVAPS Y7, %d(BX)", atMins+64*c)
 }
 
-// inBuffer is the operand for a byte of the current buffer.
-func (d *dot) inBuffer(c, offset int) string {
-	return fmt.Sprintf("%d(BX)(R8*1)", atBuffers+d.buffer*c+offset)
-}
-
-// reduce adds up the 8 parts of four rows' sums, which are in Yfirst to Yfirst+3, into X0.
-func (d *dot) reduce(first int) {
-	d.p("VHADDPS Y%d, Y%d, Y0", first+1, first)
-	d.p("VHADDPS Y%d, Y%d, Y1", first+3, first+2)
+// reduce adds up the 8 parts of four rows' sums into X0.
+func (d *dot) reduce(sums [4]string) {
+	for i := range 2 {
+		d.p("VMOVUPS %s, Y%d", sums[2*i], i)
+		d.p("VHADDPS %s, Y%d, Y%d", sums[2*i+1], i, i)
+	}
 	d.p("VHADDPS Y1, Y0, Y0")
 	d.p("VEXTRACTF128 $1, Y0, X1")
 	d.p("VADDPS X1, X0, X0")
 }
 
-// store writes X0 as the results of column c.
-func (d *dot) store(c int) {
-	if c == 0 {
-		d.p("VMOVUPS X0, (DX)")
-		return
-	}
-	d.arg("ldy", "CX")
-	d.p("VMOVUPS X0, (DX)(CX*%d)", c)
+// interleave adds the vectors a and b after interleaving their dwords or qwords; add is VPADDW or VPADDD. The sum is in a; temp is used.
+func (d *dot) interleave(unit, add string, a, b, temp int) {
+	d.p("VPUNPCKL%s Y%d, Y%d, Y%d", unit, b, a, temp)
+	d.p("VPUNPCKH%s Y%d, Y%d, Y%d", unit, b, a, a)
+	d.p("%s Y%d, Y%d, Y%d", add, temp, a, a)
 }
 
-// multiply adds the weights in Yw times the activations x times a factor to the sums of row r and column c. x is a register or
-// memory; load puts the factor into a register. It uses Y6 and Y7.
-func (d *dot) multiply(w int, x string, r, c int, load func(to int)) {
-	d.p("VPMADDUBSW %s, Y%d, Y6", x, w)
-	d.addScaled(r, c, load)
+// interleaveLanes adds the low and the high lane of a, and those of b, into the low and the high lane of a.
+func (d *dot) interleaveLanes(add string, a, b, temp int) {
+	d.p("VPERM2I128 $0x20, Y%d, Y%d, Y%d", b, a, temp)
+	d.p("VPERM2I128 $0x31, Y%d, Y%d, Y%d", b, a, a)
+	d.p("%s Y%d, Y%d, Y%d", add, temp, a, a)
 }
 
-// addScaled adds sums of 16 bits in Y6 times a factor.
-func (d *dot) addScaled(r, c int, load func(to int)) {
-	d.p("VPMADDWD %s, Y6, Y6", d.ones())
-	d.p("VCVTDQ2PS Y6, Y6")
-	load(7)
-	d.p("VFMADD231PS Y7, Y6, Y%d", d.acc(r, c))
-}
+// multiply puts the products of the unsigned weights in Yw with 32 activations at x (a register or memory) into Yto, as words.
+func (d *dot) multiply(w int, x string, to int) { d.p("VPMADDUBSW %s, Y%d, Y%d", x, w, to) }
 
-// multiplySigned is multiply for signed weights: Yabs has their magnitudes, their signs go to the activations.
-func (d *dot) multiplySigned(w, abs, x, r, c int, load func(to int)) {
-	d.p("VPSIGNB Y%d, Y%d, Y6", w, x)
-	d.p("VPMADDUBSW Y6, Y%d, Y6", abs)
-	d.addScaled(r, c, load)
-}
-
-// broadcast loads one float for all lanes.
-func (d *dot) broadcast(at string) func(to int) {
-	return func(to int) { d.p("VBROADCASTSS %s, Y%d", at, to) }
+// multiplySigned puts the products of the signed weights in Yw with 32 activations at x into Yto, as dwords, using Ytemp. The signs
+// of the weights go to the activations; magnitudes of 128 have room in the unsigned operand.
+func (d *dot) multiplySigned(w int, x string, to, temp int) {
+	d.p("VMOVDQU %s, Y%d", x, to)
+	d.p("VPSIGNB Y%d, Y%d, Y%d", w, to, to)
+	d.p("VPABSB Y%d, Y%d", w, temp)
+	d.p("VPMADDUBSW Y%d, Y%d, Y%d", to, temp, to)
+	d.p("VPMADDWD %s, Y%d, Y%d", d.ones(), to, to)
 }
 
 // dotFloat: rows of floats with columns of float32, 8 elements at a time. Columns are in Y0 to Y2, the sums from Y4 on.
@@ -288,8 +242,14 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("DECQ CX")
 	f.p("JNZ next")
 	for c := range cols {
-		d.reduce(4 + 4*c)
-		d.store(c)
+		sum := func(r int) string { return fmt.Sprintf("Y%d", 4+4*c+r) }
+		d.reduce([4]string{sum(0), sum(1), sum(2), sum(3)})
+		if c == 0 {
+			f.p("VMOVUPS X0, (DX)")
+			continue
+		}
+		f.arg("ldy", "CX")
+		f.p("VMOVUPS X0, (DX)(CX*%d)", c)
 	}
 	f.p("ADDQ $16, DX")
 	f.p("ADDQ %s, R8", f.param("stride"))

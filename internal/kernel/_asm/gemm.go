@@ -246,13 +246,14 @@ func gemmWords(f *file, n int) {
 // gemmF32: each element of the tile is one chain of fused multiply-adds in the order of k, whatever n is.
 func gemmF32(f *file, n int) {
 	name := fmt.Sprintf("gemmF32x%d", n)
-	f.begin(name, "w *float32, ldw int, x *float32, ldx int, y *float32, ldy int, init *float32, ldi, k int", 0, fmt.Sprintf(
-		"%s computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i], 16 rows by %d columns.\n"+
+	f.begin(name, "w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int", 0, fmt.Sprintf(
+		"%s computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by %d columns.\n"+
 			"Strides count bytes; y may be init.", name, n))
 	f.arg("w", "DI")
 	f.arg("ldw", "R9")
 	f.arg("x", "SI")
 	f.arg("ldx", "R11")
+	f.arg("step", "R13")
 	f.arg("y", "R8")
 	f.arg("init", "AX")
 	f.arg("ldi", "BX")
@@ -264,35 +265,35 @@ func gemmF32(f *file, n int) {
 		f.p("VMOVUPS 32(AX), Y%d", 2*c+1)
 		f.p("ADDQ BX, AX")
 	}
-	step := func(i int) {
+	step := func() {
 		f.p("VMOVUPS (DI), Y12")
 		f.p("VMOVUPS 32(DI), Y13")
 		f.p("ADDQ R9, DI")
 		for c := range n {
 			x := []string{"(SI)", "(SI)(R11*1)", "(SI)(R11*2)", "(R12)", "(R12)(R11*1)", "(R12)(R11*2)"}[c]
-			f.p("VBROADCASTSS %d%s, Y14", 4*i, x)
+			f.p("VBROADCASTSS %s, Y14", x)
 			f.p("VFMADD231PS Y14, Y12, Y%d", 2*c)
 			f.p("VFMADD231PS Y14, Y13, Y%d", 2*c+1)
+		}
+		f.p("ADDQ R13, SI")
+		if n > 3 {
+			f.p("ADDQ R13, R12")
 		}
 	}
 	f.p("SUBQ $4, CX")
 	f.p("JLT rest")
 	f.p("PCALIGN $32")
 	f.label("four")
-	for i := range 4 {
-		step(i)
+	for range 4 {
+		step()
 	}
-	f.p("ADDQ $16, SI")
-	f.p("ADDQ $16, R12")
 	f.p("SUBQ $4, CX")
 	f.p("JGE four")
 	f.label("rest")
 	f.p("ADDQ $4, CX")
 	f.p("JZ done")
 	f.label("one")
-	step(0)
-	f.p("ADDQ $4, SI")
-	f.p("ADDQ $4, R12")
+	step()
 	f.p("DECQ CX")
 	f.p("JNZ one")
 	f.label("done")

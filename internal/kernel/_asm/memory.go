@@ -15,4 +15,23 @@ func memory(f *file) {
 	f.begin("pause", "", 0, "pause tells the processor that this is a loop that waits.")
 	f.p("PAUSE")
 	f.p("RET")
+
+	f.begin("readStreams", "b *byte, hop, pieces int", 0, "readStreams reads pieces of 256 bytes from each of four places that are hop bytes apart.")
+	f.arg("b", "SI")
+	f.arg("hop", "R9")
+	f.arg("pieces", "CX")
+	f.p("LEAQ (R9)(R9*2), R10")
+	for i := range 4 {
+		f.p("VPXOR Y%d, Y%d, Y%d", i, i, i)
+	}
+	f.label("next")
+	for stream, index := range []string{"", "(R9*1)", "(R9*2)", "(R10*1)"} {
+		for i := range 8 {
+			f.p("VPOR %d(SI)%s, Y%d, Y%d", 32*i, index, stream, stream)
+		}
+	}
+	f.p("ADDQ $256, SI")
+	f.p("DECQ CX")
+	f.p("JNZ next")
+	f.end()
 }

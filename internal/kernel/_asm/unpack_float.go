@@ -41,7 +41,8 @@ func loadPair(f *file, low, high string, to int) {
 	f.p("VMOVHPS %s, X%d, X%d", high, to, to)
 }
 
-// unpackFloat writes the panel of 16 rows as [k][16 rows] float32.
+// unpackFloat writes the panel of 16 rows as [k][16 rows] float32. It takes whole cache lines of 8 rows, since rows are often a multiple of
+// 4096 bytes apart, and then more than 8 of their lines do not fit the first-level cache at once.
 func unpackFloat(f *file, t floatType) {
 	name := "unpack" + t.name
 	f.begin(name, "src *byte, stride int, dst *byte, fours int", 0, fmt.Sprintf(
@@ -51,24 +52,40 @@ func unpackFloat(f *file, t floatType) {
 	f.arg("dst", "DI")
 	f.arg("fours", "CX")
 	f.p("LEAQ (R9)(R9*2), R10")
-	f.label("next")
-	f.p("MOVQ R8, AX")
-	for half := range 2 {
-		f.p("LEAQ (AX)(R9*4), R11")
-		for r := range 4 {
-			t.load8(f, row(r, 0), row(r+4, 0), r)
+	step := func(fours int) {
+		f.p("MOVQ R8, AX")
+		for half := range 2 {
+			f.p("LEAQ (AX)(R9*4), R11")
+			for i := range fours {
+				for r := range 4 {
+					t.load8(f, row(r, 4*t.bytes*i), row(r+4, 4*t.bytes*i), r)
+				}
+				transpose4(f)
+				for k := range 4 {
+					f.p("VMOVAPS Y%d, %d(DI)", k, 256*i+64*k+32*half)
+				}
+			}
+			if half == 0 {
+				f.p("LEAQ (AX)(R9*8), AX")
+			}
 		}
-		transpose4(f)
-		for k := range 4 {
-			f.p("VMOVAPS Y%d, %d(DI)", k, 64*k+32*half)
-		}
-		if half == 0 {
-			f.p("LEAQ (AX)(R9*8), AX")
-		}
+		f.p("ADDQ $%d, R8", 4*t.bytes*fours)
+		f.p("ADDQ $%d, DI", 256*fours)
 	}
-	f.p("ADDQ $%d, R8", 4*t.bytes)
-	f.p("ADDQ $256, DI")
+	line := 64 / (4 * t.bytes)
+	f.p("SUBQ $%d, CX", line)
+	f.p("JLT rest")
+	f.label("line")
+	step(line)
+	f.p("SUBQ $%d, CX", line)
+	f.p("JGE line")
+	f.label("rest")
+	f.p("ADDQ $%d, CX", line)
+	f.p("JZ done")
+	f.label("four")
+	step(1)
 	f.p("DECQ CX")
-	f.p("JNZ next")
+	f.p("JNZ four")
+	f.label("done")
 	f.end()
 }
