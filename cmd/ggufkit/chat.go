@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/ggufkit/ggufkit/tokenizer"
@@ -53,7 +54,15 @@ func renderChat(v *tokenizer.Vocab, system, prompt string) (string, error) {
 		messages = append(messages, chat.Message{Role: "system", Content: system})
 	}
 	messages = append(messages, chat.Message{Role: "user", Content: prompt})
-	return chat.Render(template, chat.Context{Messages: messages, AddGenerationPrompt: true, BOS: tokenText(v, v.BOS), EOS: tokenText(v, v.EOS)})
+	text, err := chat.Render(template, chat.Context{Messages: messages, AddGenerationPrompt: true, BOS: tokenText(v, v.BOS), EOS: tokenText(v, v.EOS)})
+	var raised *chat.Exception
+	switch {
+	case errors.As(err, &raised):
+		return "", fmt.Errorf("the chat template refuses: %q", raised.Message)
+	case err == nil && text == "":
+		return "", errors.New("the chat template writes nothing\nhint: use 'ggufkit run', or give the file another template: ggufkit meta set FILE --from-file tokenizer.chat_template=TEMPLATE.jinja")
+	}
+	return text, err
 }
 
 // tokenText is the text of a special token, or "" where there is none.
