@@ -18,6 +18,7 @@ type Report struct {
 	Tensors []Tensor    `json:"tensors,omitzero"`
 	Tokens  []Token     `json:"tokens,omitzero"`
 	Defects []Defect    `json:"defects,omitzero"`
+	Values  *Values     `json:"values,omitzero"` // set by the caller, from CheckValues
 
 	fatal error
 }

@@ -13,17 +13,20 @@ func inspectCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
 		Usage:     "show what is in a file",
-		UsageText: "ggufkit inspect FILE [--meta] [--tensors] [--tokens] [--json]",
+		UsageText: "ggufkit inspect FILE [--meta] [--tensors] [--tokens] [--check] [--json]",
 		Description: `Works on files of any architecture, version and byte order, whole or damaged: faults are listed.
-Without a flag it shows a summary, the metadata and the totals per type. --json holds every value in full.
+Without a flag it shows a summary, the metadata and the totals per type. --json holds every value in full. --check decodes all weights and ends with
+status 3 if one of them, or the scale of a block, is NaN or infinite.
 
 Examples:
   ggufkit inspect model.gguf
-  ggufkit inspect model.gguf --tensors --json`,
+  ggufkit inspect model.gguf --tensors --json
+  ggufkit inspect model.gguf --check`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "meta", Usage: "show the metadata"},
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "tokens", Usage: "list the vocabulary"},
+			&cli.BoolFlag{Name: "check", Usage: "decode all weights and look for NaN and infinities (status 3)"},
 			jsonFlag(),
 		},
 		Action: u.action(1, 1, func(c *cli.Context) error { return inspectFile(c, u) }),
@@ -34,6 +37,11 @@ func inspectFile(c *cli.Context, u *ui) error {
 	r, err := inspect.Read(c.Args().First())
 	if err != nil {
 		return err
+	}
+	if c.Bool("check") && r.Fatal() == nil {
+		if r.Values, err = inspect.CheckValues(c.Args().First()); err != nil {
+			return err
+		}
 	}
 	meta, tensors, tokens := c.Bool("meta"), c.Bool("tensors"), c.Bool("tokens")
 	if c.Bool("json") {
@@ -46,6 +54,10 @@ func inspectFile(c *cli.Context, u *ui) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.Values != nil && len(r.Values.Bad) > 0 {
+		return &verdictError{fmt.Errorf("%s: %s with NaN or infinite values, the first is %s\nhint: the file is damaged: make it again from a sound source",
+			r.File, plural(len(r.Values.Bad), "tensor"), r.Values.Bad[0].Tensor)}
 	}
 	return r.Fatal()
 }
@@ -65,7 +77,7 @@ func sections(r inspect.Report, meta, tensors, tokens bool) inspect.Report {
 }
 
 func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
-	all := !meta && !tensors && !tokens
+	all := !meta && !tensors && !tokens && r.Values == nil
 	var parts []func() error
 	if all {
 		parts = append(parts, func() error { return printSummary(u, r) })
@@ -81,6 +93,9 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 	}
 	if tokens {
 		parts = append(parts, func() error { return printTokens(u, r.Tokens) })
+	}
+	if r.Values != nil {
+		parts = append(parts, func() error { return printValues(u, r.Values) })
 	}
 	if len(r.Defects) > 0 {
 		parts = append(parts, func() error { return printDefects(u, r.Defects) })
@@ -197,4 +212,20 @@ func printDefects(u *ui, defects []inspect.Defect) error {
 		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), d.Where, what}
 	}
 	return u.table([]string{"defect", "offset", "where", "what"}, rows, "offset")
+}
+
+func printValues(u *ui, v *inspect.Values) error {
+	u.printf("values checked in %s, %d with NaN or infinite values\n", plural(v.Checked, "tensor"), len(v.Bad))
+	for _, name := range v.Unchecked {
+		u.printf("not checked, since the type cannot be decoded: %s\n", visible(name))
+	}
+	if len(v.Bad) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(v.Bad))
+	for i, b := range v.Bad {
+		rows[i] = []string{b.Tensor, b.Type, strconv.FormatUint(b.Row, 10), strconv.FormatUint(b.Col, 10), b.Value, commas(b.Count)}
+	}
+	u.printf("\n")
+	return u.table([]string{"tensor", "type", "row", "column", "first", "count"}, rows, "row", "column", "count")
 }
