@@ -38,6 +38,10 @@ type set struct {
 	// prefetch asks for bytes that will be needed soon; pause tells the processor that it is in a loop that waits, or is nil.
 	prefetch func(b []byte)
 	pause    func()
+	// peakBytes and peakFloats run the fastest multiplying instructions for some rounds and give the number of multiplications in each; nil
+	// where there are none. read reads b as four streams.
+	peakBytes, peakFloats func(rounds int) int
+	read                  func(b []byte)
 }
 
 func noDot(gguf.Type) func(*dotJob) { return nil }
@@ -58,6 +62,7 @@ var generic = set{
 	rowOps:    rowOpsGeneric,
 	weigh:     func(gguf.Type) func(*weighJob) { return nil },
 	prefetch:  func([]byte) {},
+	read:      readGeneric,
 }
 
 // current is the set that the program uses.

@@ -33,6 +33,15 @@ var avx2 = set{
 	weigh:     weighAVX2,
 	prefetch:  prefetchAVX2,
 	pause:     pause,
+	peakBytes: func(rounds int) int {
+		peakBytes(rounds)
+		return 12 * 32
+	},
+	peakFloats: func(rounds int) int {
+		peakFloats(rounds)
+		return 12 * 8
+	},
+	read: readAVX2,
 }
 
 type gemmFunc func(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
@@ -203,5 +212,12 @@ func weighAVX2(t gguf.Type) func(*weighJob) {
 func prefetchAVX2(b []byte) {
 	if len(b) >= 64 {
 		prefetch(&b[0], len(b)/64)
+	}
+}
+
+// readAVX2 leaves a few bytes at the ends of the streams.
+func readAVX2(b []byte) {
+	if hop := len(b) / 4 / 256 * 256; hop > 0 {
+		readStreams(&b[0], hop, hop/256)
 	}
 }

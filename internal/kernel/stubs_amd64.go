@@ -843,3 +843,13 @@ func pause()
 //
 //go:noescape
 func readStreams(b *byte, hop, pieces int)
+
+// peakBytes multiplies 12 * 32 pairs of bytes in each of n rounds and adds neighbours.
+//
+//go:noescape
+func peakBytes(n int)
+
+// peakFloats multiplies and adds 12 * 8 pairs of float32 in each of n rounds.
+//
+//go:noescape
+func peakFloats(n int)

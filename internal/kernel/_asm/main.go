@@ -21,7 +21,7 @@ func main() {
 	vectors(rows)
 	attending := newFile("attention", avx2)
 	weigh(attending)
-	waiting := newFile("memory", "nothing beyond amd64")
+	waiting := newFile("memory", avx2)
 	memory(waiting)
 	files := []*file{tiles, panels, products, rows, attending, waiting}
 	for _, f := range files {

@@ -34,4 +34,23 @@ func memory(f *file) {
 	f.p("DECQ CX")
 	f.p("JNZ next")
 	f.end()
+
+	for _, peak := range []struct{ name, instruction, doc string }{
+		{"peakBytes", "VPMADDUBSW", "peakBytes multiplies 12 * 32 pairs of bytes in each of n rounds and adds neighbours."},
+		{"peakFloats", "VFMADD231PS", "peakFloats multiplies and adds 12 * 8 pairs of float32 in each of n rounds."},
+	} {
+		f.begin(peak.name, "n int", 0, peak.doc)
+		f.arg("n", "CX")
+		for i := range 14 {
+			f.p("VXORPS Y%d, Y%d, Y%d", i, i, i)
+		}
+		f.p("PCALIGN $32")
+		f.label("next")
+		for i := range 12 {
+			f.p("%s Y12, Y13, Y%d", peak.instruction, i)
+		}
+		f.p("DECQ CX")
+		f.p("JNZ next")
+		f.end()
+	}
 }
