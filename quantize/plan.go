@@ -77,7 +77,12 @@ func newPlan(f *gguf.File, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Recipe: o.Recipe, Meta: outputMeta(f, o.Recipe, choices), source: f}
+	return assemble(f, o.Recipe, choices, o.AllowRequantize)
+}
+
+// assemble makes the plan of what was chosen for each tensor.
+func assemble(f *gguf.File, r *mix.Recipe, choices []mix.Choice, requantize bool) (*Plan, error) {
+	p := &Plan{Recipe: r, Meta: outputMeta(f, r, choices), source: f}
 	for i := range f.Tensors {
 		t, err := planTensor(&f.Tensors[i], choices[i])
 		if err != nil {
@@ -85,12 +90,13 @@ func newPlan(f *gguf.File, o Options) (*Plan, error) {
 		}
 		p.Tensors = append(p.Tensors, t)
 	}
-	if err := p.checkRequantize(o.AllowRequantize); err != nil {
+	if err := p.checkRequantize(requantize); err != nil {
 		return nil, err
 	}
 	if err := p.checkCodecs(); err != nil {
 		return nil, err
 	}
+	var err error
 	if _, p.Size, err = gguf.Layout(p.Meta, p.outputTensors()); err != nil {
 		return nil, err
 	}

@@ -187,9 +187,13 @@ func parseSize(s string) (uint64, error) {
 			}
 		}
 	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || n == 0 || n > math.MaxInt64/factor {
-		return 0, usagef("write a whole number of bytes, or one with K, M, G or T: 4G", "%q is no size of a file", s)
+	whole, fraction, point := strings.Cut(digits, ".")
+	for range fraction { // 4.2G is 42 times 100M
+		factor /= 10
+	}
+	n, err := strconv.ParseUint(whole+fraction, 10, 64)
+	if err != nil || n == 0 || factor == 0 || n > math.MaxInt64/factor || point && fraction == "" {
+		return 0, usagef("write a whole number of bytes, or one with K, M, G or T: 4G, 4.2G", "%q is no size of a file", s)
 	}
 	return n * factor, nil
 }

@@ -19,19 +19,25 @@ func quantizeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "quantize",
 		Usage:     "make a smaller file and tell what each tensor lost",
-		UsageText: "ggufkit quantize IN [OUT] TYPE [flags]",
+		UsageText: "ggufkit quantize IN [OUT] (TYPE | --target-bpw X | --target-size SIZE) [flags]",
 		Description: `TYPE is the name of a mix, in any case; Q3_K, Q4_K and Q5_K mean the _M form. Without OUT the name follows from IN: model-F32.gguf gives model-Q4_K_M.gguf.
 The table names for each tensor the rule that chose its type, and the error against IN: root mean square, the same relative to
 the values themselves, the largest single error, and the cosine.
+
+With --target-bpw or --target-size there is no TYPE: the error of each tensor is measured for Q2_K to Q6_K and Q8_0, and the types are chosen
+that do least damage within the target, which is never exceeded. --dry-run shows the choice.
 
 Types: ` + strings.Join(recipeNames(), " ") + `
 
 Examples:
   ggufkit quantize model-F32.gguf Q4_K_M
   ggufkit quantize model-F32.gguf small.gguf Q4_K_M --tensor-type 'attn_v=Q8_0' --report report.json
-  ggufkit quantize model-F32.gguf Q4_0 --dry-run`,
+  ggufkit quantize model-F32.gguf Q4_0 --dry-run
+  ggufkit quantize model-F32.gguf small.gguf --target-size 4.2G`,
 		Flags: []cli.Flag{
 			outputFlag("write to `OUT` (as the second argument does)"),
+			&cli.Float64Flag{Name: "target-bpw", Usage: "choose the types for at most `X` bits per weight"},
+			&cli.StringFlag{Name: "target-size", Usage: "choose the types for a file of at most `SIZE` bytes (500M, 4.2G: powers of 1000)"},
 			&cli.StringSliceFlag{Name: "tensor-type", Usage: "give tensors whose name matches a type of their own: `REGEX=TYPE` (may be repeated)"},
 			&cli.StringFlag{Name: "output-type", Aliases: []string{"output-tensor-type"}, Usage: "`TYPE` of the output matrix"},
 			&cli.StringFlag{Name: "embedding-type", Aliases: []string{"token-embedding-type"}, Usage: "`TYPE` of the token embeddings"},
@@ -43,7 +49,13 @@ Examples:
 			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`", TakesFile: true},
 			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
 		},
-		Action: u.action(2, 3, func(c *cli.Context) error { return quantizeFile(c, u) }),
+		Action: func(c *cli.Context) error {
+			types := 1
+			if targeted(c) {
+				types = 0
+			}
+			return u.action(1+types, 2+types, func(c *cli.Context) error { return quantizeFile(c, u) })(c)
+		},
 	}
 }
 
@@ -59,12 +71,19 @@ func recipeNames() []string {
 }
 
 func quantizeFile(c *cli.Context, u *ui) error {
+	target, label, err := sizeTarget(c)
+	if err != nil {
+		return err
+	}
 	o, err := quantizeOptions(c)
 	if err != nil {
 		return err
 	}
-	in := c.Args().First()
-	out, err := quantizeOutput(c, o.Recipe)
+	in, args := c.Args().First(), c.Args().Slice()
+	if target == nil {
+		label, args = o.Recipe.Name, args[:len(args)-1]
+	}
+	out, err := quantizeOutput(c, args, label)
 	if err != nil {
 		return err
 	}
@@ -76,7 +95,7 @@ func quantizeFile(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer f.Close()
-	plan, err := quantize.NewPlan(f, o)
+	plan, err := quantizePlan(c, u, f, o, target)
 	if err != nil {
 		return err
 	}
@@ -118,7 +137,10 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 	}}
 	var err error
 	args := c.Args().Slice()
-	if o.Recipe, err = parseRecipe(args[len(args)-1]); err != nil {
+	if !targeted(c) {
+		o.Recipe, err = parseRecipe(args[len(args)-1])
+	}
+	if err != nil {
 		if _, swapped := mix.Parse(args[1]); len(args) == 3 && swapped == nil {
 			return o, usagef("usage: "+c.Command.UsageText, "the type comes last, not %s", args[2])
 		}
@@ -170,20 +192,65 @@ func parseType(flag, name string) (gguf.Type, error) {
 	return t, nil
 }
 
-// quantizeOutput is the name that was given, or one that follows from the input's.
-func quantizeOutput(c *cli.Context, r *mix.Recipe) (string, error) {
-	flag, args := c.String("output"), c.Args().Slice()
+// targeted reports whether a target takes the place of the type.
+func targeted(c *cli.Context) bool { return c.IsSet("target-bpw") || c.IsSet("target-size") }
+
+// sizeTarget reads the target, nil if there is none, and the label that stands for it in a file name.
+func sizeTarget(c *cli.Context) (target *quantize.Target, label string, err error) {
+	if !targeted(c) {
+		return nil, "", nil
+	}
+	if c.IsSet("target-bpw") && c.IsSet("target-size") {
+		return nil, "", usagef("give one of them", "two targets: --target-bpw and --target-size")
+	}
+	for _, name := range []string{"pure", "strict"} {
+		if c.Bool(name) {
+			return nil, "", usagef("a target chooses among types that fit, for each tensor", "--%s does not go with a target", name)
+		}
+	}
+	if last := c.Args().Get(c.NArg() - 1); c.NArg() > 1 {
+		if _, err := mix.Parse(last); err == nil {
+			return nil, "", usagef("leave out the type: the target chooses types", "there are a target and a type, %s", last)
+		}
+	}
+	if c.IsSet("target-size") {
+		n, err := parseSize(c.String("target-size"))
+		return &quantize.Target{Bytes: n}, c.String("target-size"), err
+	}
+	bpw := c.Float64("target-bpw")
+	if !(bpw > 0 && bpw <= 64) {
+		return nil, "", usagef("write bits per weight: --target-bpw 4.5", "--target-bpw %g is out of range", bpw)
+	}
+	return &quantize.Target{BPW: bpw}, fmt.Sprintf("%gbpw", bpw), nil
+}
+
+// quantizePlan makes the plan; with a target it measures first.
+func quantizePlan(c *cli.Context, u *ui, f *gguf.File, o quantize.Options, target *quantize.Target) (*quantize.Plan, error) {
+	if target == nil {
+		return quantize.NewPlan(f, o)
+	}
+	bar := u.progress("measuring")
+	defer bar.finish()
+	return quantize.NewTargetPlan(c.Context, f, o, *target, quantize.RunOptions{
+		Threads:  c.Int("threads"),
+		Progress: func(p quantize.Progress) { bar.set(p.Done, p.Total) },
+	})
+}
+
+// quantizeOutput is the name that was given, as the second of args (IN [OUT]) or as a flag, or one that follows from the input's.
+func quantizeOutput(c *cli.Context, args []string, label string) (string, error) {
+	flag := c.String("output")
 	switch {
-	case flag != "" && len(args) == 3:
+	case flag != "" && len(args) == 2:
 		return "", usagef("give OUT or -o OUT, not both", "two outputs: %s and %s", args[1], flag)
 	case flag != "":
 		return flag, nil
-	case len(args) == 3 && args[1] == "":
+	case len(args) == 2 && args[1] == "":
 		return "", usagef("usage: "+c.Command.UsageText, "the output's name is empty")
-	case len(args) == 3:
+	case len(args) == 2:
 		return args[1], nil
 	}
-	return renamed(args[0], r.Name), nil
+	return renamed(args[0], label), nil
 }
 
 // renamed puts a type into the place of the one at the end of a file name: "dir/model-F32.gguf" gives "dir/model-Q4_K_M.gguf".

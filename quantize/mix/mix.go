@@ -198,24 +198,35 @@ func unused(overrides []override, tensors []gguf.Tensor, sites []site) error {
 	return nil
 }
 
-// decide picks the type for a tensor that is quantized, before its shape is looked at.
-func decide(r *Recipe, s *site, o Options, overrides []override) (gguf.Type, string) {
-	say := func(t gguf.Type, format string, args ...any) (gguf.Type, string) {
-		return t, fmt.Sprintf(format, args...) + " -> " + t.String()
-	}
+// say names the type after the reason for it.
+func say(t gguf.Type, format string, args ...any) string {
+	return fmt.Sprintf(format, args...) + " -> " + t.String()
+}
+
+// asked is the type that the user names for a tensor, and the rule in words; ok is false if there is none.
+func asked(s *site, o Options, overrides []override) (t gguf.Type, why string, ok bool) {
 	match := slices.IndexFunc(overrides, func(v override) bool { return v.re.MatchString(s.name) })
 	perLayer := s.name == "per_layer_token_embd.weight" && match >= 0
 	switch {
 	case o.EmbeddingType != nil && (s.role == embedding || s.role == tied) && !perLayer:
-		return say(*o.EmbeddingType, "type asked for token embeddings")
+		return *o.EmbeddingType, say(*o.EmbeddingType, "type asked for token embeddings"), true
 	case o.OutputType != nil && s.role == output:
-		return say(*o.OutputType, "type asked for the output matrix")
+		return *o.OutputType, say(*o.OutputType, "type asked for the output matrix"), true
 	case match >= 0:
-		return say(overrides[match].Type, "override %q", overrides[match].Pattern)
+		return overrides[match].Type, say(overrides[match].Type, "override %q", overrides[match].Pattern), true
 	case o.OutputType != nil && s.role == tied:
-		return say(*o.OutputType, "type asked for the output matrix, which the token embedding is too (tied)")
-	case o.Pure:
-		return say(r.Base, "base type for all (pure)")
+		return *o.OutputType, say(*o.OutputType, "type asked for the output matrix, which the token embedding is too (tied)"), true
+	}
+	return 0, "", false
+}
+
+// decide picks the type for a tensor that is quantized, before its shape is looked at.
+func decide(r *Recipe, s *site, o Options, overrides []override) (gguf.Type, string) {
+	if t, why, ok := asked(s, o, overrides); ok {
+		return t, why
+	}
+	if o.Pure {
+		return r.Base, say(r.Base, "base type for all (pure)")
 	}
 	to, why := r.Base, "base type of "+r.Name
 	for i := range r.rules {
@@ -227,10 +238,10 @@ func decide(r *Recipe, s *site, o Options, overrides []override) (gguf.Type, str
 	if s.role == value && !r.low && (to == gguf.Q3_K || to == gguf.Q4_K) && s.is70B() {
 		to, why = gguf.Q5_K, s.label+": it is small in a model of 70B"
 	}
-	if less(to, gguf.Q8_0) && slices.ContainsFunc(delicate, func(d part) bool { return d.arch == s.model.Arch && strings.Contains(s.name, d.name) }) {
+	if less(to, gguf.Q8_0) && s.delicate() {
 		to, why = gguf.Q8_0, "never below 8 bits in "+s.model.Arch
 	}
-	return say(to, "%s", why)
+	return to, say(to, "%s", why)
 }
 
 // less reports whether a stores a weight in fewer bits than b.

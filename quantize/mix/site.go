@@ -155,3 +155,8 @@ func (s *site) is70B() bool {
 	}
 	return false
 }
+
+// delicate reports the tensors that a recipe gives at least Q8_0.
+func (s *site) delicate() bool {
+	return slices.ContainsFunc(delicate, func(d part) bool { return d.arch == s.model.Arch && strings.Contains(s.name, d.name) })
+}
