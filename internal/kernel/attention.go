@@ -13,7 +13,7 @@ import (
 // so what else is in a batch changes no bit in exact precision; otherwise it may choose another order of additions.
 type Attention struct {
 	Keys, Values Cache
-	Page         int     // positions in a page: a multiple of 16, at most 128
+	Page         int     // positions in a page: a multiple of 16 that divides 256
 	Scale        float32 // of the products of queries and keys
 	Softcap      float32 // limit of the scaled products (see Softcap); 0: none
 	Exact        bool
@@ -41,7 +41,7 @@ type Query struct {
 }
 
 // attentionBlock is how many positions have their scores computed before their values are added.
-const attentionBlock = 128
+const attentionBlock = 256
 
 // AttentionScratch is what one thread computes in. The zero value is ready for use.
 type AttentionScratch struct {
@@ -61,8 +61,8 @@ type queryState struct {
 	sum float64
 }
 
-// fewQueries is up to how many queries keys and values are read as they are stored. Above, they are decoded once for all.
-const fewQueries = 6
+// fewQueries is up to how many queries keys and values are read as they are stored. Above, floats are decoded once for all.
+const fewQueries = 32
 
 // Run computes the results of all queries. pages gives the keys and values of page i; those that no query sees are not asked for.
 // Positions of a page that no query sees may hold any finite numbers.
@@ -74,7 +74,7 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 		panic("kernel: a page has an impossible number of positions")
 	}
 	first, end := s.begin(a, queries)
-	few := !a.Exact && len(queries) <= fewQueries && s.takes(a)
+	few := !a.Exact && s.takes(a) && (len(queries) <= fewQueries || a.Keys.Type == gguf.Q8_0)
 	for from := first / attentionBlock * attentionBlock; from < end; from += attentionBlock {
 		// The pages of this block that some query sees.
 		lo, hi := max(from, first/a.Page*a.Page), min(from+attentionBlock, end)
@@ -96,8 +96,11 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 			if few {
 				s.weighValues(a, values, p-from, min(a.Page, hi-p))
 			} else {
-				s.tileValues(a, values, p-from)
+				s.decodeValues(a, values, p-lo)
 			}
+		}
+		if !few {
+			s.tileValues(a, lo-from, (hi-lo+a.Page-1)/a.Page*a.Page)
 		}
 	}
 	width := s.outWidth(a)
@@ -185,7 +188,7 @@ func (s *AttentionScratch) keyPanel(a *Attention, keys []byte) {
 		s.set.widen(a.Keys.Type, s.panel, rowBlocks{data: keys, stride: a.Keys.Stride}, k)
 		return
 	}
-	s.rows = grow(s.rows, panelRows*k)
+	s.rows = grow(s.rows, attentionBlock*max(s.outWidth(a), k))
 	codec := mustCodec(a.Keys.Type)
 	for p := range panelRows {
 		codec.Decode(s.rows[p*k:][:k], keys[p*a.Keys.Stride:][:a.Keys.bytes()])
@@ -283,22 +286,28 @@ func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int
 	}
 }
 
-// tileValues decodes a page of values and adds them all; those that a query does not see have the weight 0.
-func (s *AttentionScratch) tileValues(a *Attention, values []byte, at int) {
-	n, width := len(s.states), s.outWidth(a)
-	s.rows = grow(s.rows, a.Page*width)
+// decodeValues decodes a page of values as rows from row on.
+func (s *AttentionScratch) decodeValues(a *Attention, values []byte, row int) {
+	width := s.outWidth(a)
+	s.rows = grow(s.rows, attentionBlock*max(width, a.Keys.Width))
 	for p := range a.Page {
-		row, stored := s.rows[p*width:][:width], values[p*a.Values.Stride:][:a.Values.bytes()]
-		clear(row[a.Values.Width:])
-		s.decode(a.Values.Type, row[:a.Values.Width], stored)
+		dst, stored := s.rows[(row+p)*width:][:width], values[p*a.Values.Stride:][:a.Values.bytes()]
+		clear(dst[a.Values.Width:])
+		s.decode(a.Values.Type, dst[:a.Values.Width], stored)
 	}
+}
+
+// tileValues adds the first rows decoded values, which belong to the scores from column at on; those that a query does not see have the
+// weight 0.
+func (s *AttentionScratch) tileValues(a *Attention, at, rows int) {
+	n, width := len(s.states), s.outWidth(a)
 	count := tileCount(n)
 	for j := 0; j < width; j += panelRows {
 		for i := range count {
 			first, columns := tileAt(n, count, i)
 			y := s.out[first*width+j:]
-			s.set.tileF32(&tileF32{n: columns, k: a.Page, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock, step: 1,
-				y: y, ldy: width, init: y, ldi: width})
+			s.set.tileF32(&tileF32{n: columns, k: rows, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
+				step: 1, y: y, ldy: width, init: y, ldi: width})
 		}
 	}
 }
