@@ -99,7 +99,7 @@ func checkMeta(t *testing.T, m *gguf.Meta, want map[string]any) {
 	}
 }
 
-// Checkpoints of the bare base class, of every alias, and with a doubled prefix give one output.
+// Checkpoints of the bare base class, of every alias, and with a doubled prefix give one output (field report R018).
 func TestFamilyAliases(t *testing.T) {
 	for _, s := range arch.All {
 		want := planOf(t, edited(t, asArch(s)), Options{})
@@ -111,7 +111,7 @@ func TestFamilyAliases(t *testing.T) {
 	}
 }
 
-// Norms that are stored one too low are written whole: weights of 0 become 1.
+// Norms that are stored one too low are written whole: weights of 0 become 1 (field report R024).
 func TestNormsPlusOne(t *testing.T) {
 	for _, class := range []string{"GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"} {
 		p := planOf(t, edited(t, asArch(specOf(t, class))), Options{Type: "f32"})

@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every architecture that rotates carries every kind of rope scaling that config.json may have; one that does not refuses them.
+// Every architecture that rotates carries every kind of rope scaling that config.json may have; one that does not refuses them (field report R032).
 func TestRopeMatrix(t *testing.T) {
 	yarn := map[string]any{"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 256, "beta_fast": 16, "beta_slow": 2, "attention_factor": 2.2772588722239782}
 	longrope := map[string]any{"type": "su", "long_factor": []float64{1, 2, 3, 4}, "short_factor": []float64{1, 1, 1.5, 2}, "original_max_position_embeddings": 256}
@@ -223,7 +223,7 @@ func TestRopeMatrix(t *testing.T) {
 	}
 }
 
-// A part of each head rotates where the family allows it, with tables of half that length; elsewhere it is refused.
+// A part of each head rotates where the family allows it, with tables of half that length; elsewhere it is refused (field report R036).
 func TestPartialRotation(t *testing.T) {
 	for _, s := range arch.All {
 		dir := edited(t, asArch(s), set("partial_rotary_factor", 0.75))
@@ -250,7 +250,7 @@ func TestPartialRotation(t *testing.T) {
 	}
 }
 
-// Every architecture leaves a tied output matrix out, and asks for it where it is not tied. Where config.json does not say, its class does.
+// Every architecture leaves a tied output matrix out, and asks for it where it is not tied. Where config.json does not say, its class does (field report R012).
 func TestTied(t *testing.T) {
 	own := func(c *ckptCopy) {
 		c.tensors["lm_head.weight"] = stTensor{"BF16", []uint64{264, 32}, make([]byte, 264*32*2)}
@@ -302,7 +302,7 @@ func TestDefaults(t *testing.T) {
 }
 
 // The rows of q and k are reordered head by head, with their own numbers of heads, and the biases as well: row r of the source
-// holds r everywhere, so the output shows where each row came from.
+// holds r everywhere, so the output shows where each row came from (field report R019).
 func TestPermutation(t *testing.T) {
 	numbered := func(rows, cols int) stTensor {
 		var values []float32

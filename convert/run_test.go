@@ -38,7 +38,7 @@ func failing(t *testing.T, ctx context.Context, dir string, o Options) error {
 	return err
 }
 
-// A damaged value is reported where it stands in the checkpoint, also through the permutation of q and k.
+// A damaged value is reported where it stands in the checkpoint, also through the permutation of q and k (field report R040).
 func TestNonFinite(t *testing.T) {
 	const q = "model.layers.0.self_attn.q_proj."
 	for _, c := range []struct {
@@ -66,7 +66,7 @@ func TestNonFinite(t *testing.T) {
 	}
 }
 
-// Values that F16 cannot hold: none is lost silently. BF16 keeps the source's bits.
+// Values that F16 cannot hold: none is lost silently. BF16 keeps the source's bits (field report R026).
 func TestHalfRange(t *testing.T) {
 	const name = "model.layers.0.mlp.up_proj.weight"
 	dir := edited(t, func(c *ckptCopy) {

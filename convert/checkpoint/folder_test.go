@@ -201,6 +201,7 @@ func TestOpenRefusesFolders(t *testing.T) {
 	}
 }
 
+// All absent files of an index are told in one error (field report R014).
 func TestOpenNamesAbsentFilesOnce(t *testing.T) {
 	weights := map[string]string{"a": part1, "mtp": "extra.safetensors"}
 	for i := range 7 {
@@ -222,6 +223,7 @@ func TestOpenNamesAbsentFilesOnce(t *testing.T) {
 	}
 }
 
+// A tensor that is there twice is used if the copies agree after rounding, else refused (field report R015).
 func TestOpenDuplicates(t *testing.T) {
 	const third = float32(1) / 3
 	rounded := half.BF16ToF32(half.F32ToBF16(third))

@@ -70,6 +70,7 @@ func open(t *testing.T, path string) *Checkpoint {
 	return c
 }
 
+// Damaged headers give an error that tells what is wrong (field report R028).
 func TestBadSafetensors(t *testing.T) {
 	for _, v := range vectors(t) {
 		t.Run(v.name, func(t *testing.T) {
