@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -71,6 +72,11 @@ func splitList(elem ValueType, text string) ([]string, error) {
 		if err := json.Unmarshal([]byte(text), &items); err != nil || items == nil {
 			return nil, fmt.Errorf(`%w: %q is not a list of the form ["a","b"]`, ErrValue, text)
 		}
+		// Half of a surrogate pair is decoded to the replacement character.
+		replaced := func(s string) bool { return strings.ContainsRune(s, utf8.RuneError) }
+		if slices.ContainsFunc(items, replaced) && !replaced(text) && !strings.Contains(strings.ToLower(text), `\ufffd`) {
+			return nil, fmt.Errorf("%w: %q", ErrEncoding, text)
+		}
 		return items, nil
 	}
 	inner, ok := strings.CutPrefix(strings.TrimSpace(text), "[")
@@ -103,6 +109,9 @@ func parseScalar(t ValueType, text string) (Value, error) {
 		if len(text) > MaxString {
 			return Value{}, fmt.Errorf("%w: %d bytes of text, at most %d", ErrLimit, len(text), MaxString)
 		}
+		if !utf8.ValidString(text) {
+			return Value{}, fmt.Errorf("%w: %.100q", ErrEncoding, text)
+		}
 		return New(text), nil
 	case t == Bool:
 		switch strings.ToLower(text) {
@@ -116,6 +125,9 @@ func parseScalar(t ValueType, text string) (Value, error) {
 		x, err := strconv.ParseFloat(text, 8*t.size())
 		if err != nil {
 			return refuse(err)
+		}
+		if exact, _ := strconv.ParseFloat(text, 64); x == 0 && exact != 0 {
+			return refuse(strconv.ErrRange) // too small
 		}
 		return scalarOf(t, reflect.ValueOf(x)), nil
 	}

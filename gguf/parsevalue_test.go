@@ -49,6 +49,9 @@ func TestParseValue(t *testing.T) {
 		{"[]bool=[true,false]", NewArray([]bool{true, false})},
 		{`[]str=["a","b,\"c\"\n"]`, NewArray([]string{"a", "b,\"c\"\n"})},
 		{"[]str=[]", NewArray([]string{})},
+		{`[]str=["\ufffd"]`, NewArray([]string{"\ufffd"})},
+		{"[]str=[\"\ufffd\"]", NewArray([]string{"\ufffd"})},
+		{"f32=0e-60", New(float32(0))},
 	}
 	for _, c := range cases {
 		if v, err := parse(c.text); err != nil || !v.Equal(c.want) {
@@ -82,6 +85,9 @@ func TestParseValueErrors(t *testing.T) {
 		{"i8=-129", ErrValue, "does not fit into i8"},
 		{"u64=18446744073709551616", ErrValue, "does not fit into u64"},
 		{"f32=1e39", ErrValue, "does not fit into f32"},
+		{"f32=-1e-60", ErrValue, "does not fit into f32"},
+		{"str=\xff", ErrEncoding, ""},
+		{`[]str=["\ud800"]`, ErrEncoding, ""},
 		{"f32=x", ErrValue, "is not f32"},
 		{"bool=1", ErrValue, `"1" is not bool`},
 		{"[]i32=1,2", ErrValue, "not a list of the form [1,2]"},

@@ -160,6 +160,9 @@ func assignments(direct, files []string) ([]assignment, error) {
 		}
 		a := assignment{value: value}
 		a.key, a.typ, a.typed = strings.Cut(left, ":")
+		if a.key == "" {
+			return nil, usagef("write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "%q names no key", word)
+		}
 		list = append(list, a)
 	}
 	return list, nil
