@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -135,6 +137,10 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 		LeaveOutput:     c.Bool("leave-output"),
 		RefuseFallbacks: c.Bool("strict"),
 	}}
+	// A limit that no error exceeds would let everything pass.
+	if limit := c.Float64("max-rmse"); math.IsNaN(limit) || limit < 0 {
+		return o, usagef("", "--max-rmse %v: expected 0 or more", limit)
+	}
 	var err error
 	args := c.Args().Slice()
 	if !targeted(c) {
@@ -160,6 +166,9 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 		t, err := parseType("tensor-type", s[i+1:])
 		if err != nil {
 			return o, err
+		}
+		if _, err := regexp.Compile(s[:i]); err != nil {
+			return o, usagef("write --tensor-type REGEX=TYPE", "--tensor-type %q: %v", s, err)
 		}
 		o.Mix.Overrides = append(o.Mix.Overrides, mix.Override{Pattern: s[:i], Type: t})
 	}
