@@ -39,6 +39,10 @@ type workspace struct {
 	rows  []float32 // decoded rows
 	y     []float32 // results on their way to where they belong
 	short []byte    // stored rows of a matrix with fewer than a panel has
+	// What the kernels are called with is here, as otherwise each call would allocate.
+	tile    tile
+	tileF32 tileF32
+	dots    dotJob
 }
 
 // NewMultiplier makes a multiplier; exact chooses float32 activations instead of 8 bits.
@@ -273,17 +277,18 @@ const callBytes = 256 << 10
 
 // dotRows multiplies rows [lo, hi) as four streams, and what is left of them one by one.
 func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
-	d := dotJob{stride: j.W.stride, blocks: j.W.blocks}
+	d := &w.dots
+	*d = dotJob{stride: j.W.stride, blocks: j.W.blocks}
 	stream := (hi - lo) / 4
 	for r, step := 0, max(callBytes/(4*j.W.stride), 1); r < stream; r += step {
 		d.rows = min(step, stream-r)
 		d.hop = stream * j.W.stride
 		d.data = j.W.data[(lo+r)*j.W.stride : (lo+3*stream+r+d.rows)*j.W.stride]
-		m.dotColumns(w, j, &d, x, n, lo+r, stream)
+		m.dotColumns(w, j, d, x, n, lo+r, stream)
 	}
 	for r := lo + 4*stream; r < hi; r++ { // all streams are the same row
 		d.rows, d.hop, d.data = 1, 0, j.W.stored(r, 1)
-		m.dotColumns(w, j, &d, x, n, r, 0)
+		m.dotColumns(w, j, d, x, n, r, 0)
 	}
 }
 
@@ -416,10 +421,11 @@ func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n
 	for i := range count {
 		m.set.prefetch(next[len(next)*i/count : len(next)*(i+1)/count])
 		first, columns := tileAt(n, count, i)
-		t := tile{n: columns, blocks: groups, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
+		t := &w.tile
+		*t = tile{n: columns, blocks: groups, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
 			s: m.packed.s[2*first*groups:], h: m.packed.h[2*first*groups:], init: out.initial()}
 		t.y, t.ldy = out.target(first)
-		m.set.tile(format, &t)
+		m.set.tile(format, t)
 	}
 }
 
@@ -462,12 +468,13 @@ func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *pa
 		m.decodePanel(w, mat, src, k0, k)
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			t := tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0*columns:], ldx: 1, step: columns, init: out.initial()}
+			t := &w.tileF32
+			*t = tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0*columns:], ldx: 1, step: columns, init: out.initial()}
 			t.y, t.ldy = out.target(first)
 			if k0 > 0 {
 				t.init, t.ldi = t.y, t.ldy
 			}
-			m.set.tileF32(&t)
+			m.set.tileF32(t)
 		}
 	}
 }
