@@ -148,7 +148,11 @@ func (p *Plan) checkCodecs() error {
 	for _, t := range known {
 		names = append(names, t.String())
 	}
-	return fmt.Errorf("%s\nhint: choose a recipe of these types, or others for these tensors: %s", strings.Join(missing, "; "), strings.Join(names, " "))
+	hint := "choose a recipe of these types, or others for these tensors"
+	if strings.HasPrefix(missing[0], "cannot read") { // sorted first
+		hint = "start from a file of these types"
+	}
+	return fmt.Errorf("%s\nhint: %s: %s", strings.Join(missing, "; "), hint, strings.Join(names, " "))
 }
 
 // outputTensors is the tensor list of the result, not laid out yet.
