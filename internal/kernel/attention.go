@@ -53,6 +53,7 @@ type AttentionScratch struct {
 	states []queryState
 	rows   []float32 // decoded keys or values
 	panel  []float32 // keys, [k][16 positions]
+	tile   tileF32   // what the kernel is called with, as otherwise each call would allocate
 }
 
 // queryState is a query's largest score so far and the sum of exp(score - top).
@@ -175,8 +176,9 @@ func (s *AttentionScratch) tileKeys(a *Attention, keys []byte, at int) {
 		s.keyPanel(a, keys[p*a.Keys.Stride:])
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			s.set.tileF32(&tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k, step: 1,
-				y: s.scores[first*attentionBlock+at+p:], ldy: attentionBlock, init: zeros})
+			s.tile = tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k, step: 1,
+				y: s.scores[first*attentionBlock+at+p:], ldy: attentionBlock, init: zeros}
+			s.set.tileF32(&s.tile)
 		}
 	}
 }
@@ -306,8 +308,9 @@ func (s *AttentionScratch) tileValues(a *Attention, at, rows int) {
 		for i := range count {
 			first, columns := tileAt(n, count, i)
 			y := s.out[first*width+j:]
-			s.set.tileF32(&tileF32{n: columns, k: rows, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
-				step: 1, y: y, ldy: width, init: y, ldi: width})
+			s.tile = tileF32{n: columns, k: rows, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
+				step: 1, y: y, ldy: width, init: y, ldi: width}
+			s.set.tileF32(&s.tile)
 		}
 	}
 }
