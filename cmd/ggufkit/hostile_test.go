@@ -111,23 +111,47 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: a model that computes no numbers is told, by every command that uses them.
-func TestNoNumbers(t *testing.T) {
+// scaled converts the demo checkpoint and multiplies a norm's weights, so that one token has all the probability.
+func scaled(t *testing.T, tensor string, factor float32) string {
+	t.Helper()
 	path := demoF32(t)
 	f, err := gguf.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	norm, _ := f.Tensor("output_norm.weight")
-	at := f.DataOffset + norm.Offset
+	x, _ := f.Tensor(tensor)
+	at, size := f.DataOffset+x.Offset, 4*x.Shape[0]
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
 	b := readFile(t, path)
-	binary.LittleEndian.PutUint32(b[at:], math.Float32bits(float32(math.NaN())))
+	for i := at; i < at+size; i += 4 {
+		w := factor * math.Float32frombits(binary.LittleEndian.Uint32(b[i:]))
+		binary.LittleEndian.PutUint32(b[i:], math.Float32bits(w))
+	}
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
+	return path
+}
+
+// TestInfinite: a text that a model holds for impossible is a result, in JSON too.
+func TestInfinite(t *testing.T) {
+	path := scaled(t, "output_norm.weight", 1e4)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("To be, or not to be: that is the question. ", 8)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	stdout, _ := execute(t, 0, "perplexity", "-m", path, "-f", text, "-c", "32", "--json")
+	var got map[string]any
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || got["perplexity"] != "+Inf" || got["context"] != 32.0 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestNoNumbers: a model that computes no numbers is told, by every command that uses them.
+func TestNoNumbers(t *testing.T) {
+	path := scaled(t, "output_norm.weight", float32(math.NaN()))
 	for _, args := range [][]string{
 		{"logits", "-m", path, "--ids", "1,2"},
 		{"logits", "-m", path, "--ids", "1,2", "--json"},

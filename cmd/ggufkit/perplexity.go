@@ -58,7 +58,11 @@ func perplexity(c *cli.Context, u *ui) error {
 		return err
 	}
 	if c.Bool("json") {
-		return u.json(r)
+		return u.json(struct { // the outer fields hide the inner ones
+			eval.PerplexityResult
+			Perplexity any `json:"perplexity"`
+			StdErr     any `json:"stderr"`
+		}{r, number(r.Perplexity), number(r.StdErr)})
 	}
 	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context)
 	return nil
