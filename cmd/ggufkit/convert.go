@@ -158,7 +158,7 @@ func convertOptions(c *cli.Context) (convert.Options, error) {
 	if len(words) == 0 {
 		return o, nil
 	}
-	list, err := assignments(words, nil)
+	list, err := assignments(c.Context, words, nil)
 	if err != nil {
 		return o, err
 	}

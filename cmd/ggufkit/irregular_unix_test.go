@@ -70,6 +70,39 @@ func inTime(t *testing.T, status int, args ...string) string {
 	return ""
 }
 
+// TestInterruptedWait: a command that waits for its text can be interrupted.
+func TestInterruptedWait(t *testing.T) {
+	model := demoF32(t)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"tokenize", "-m", model}, {"tokenize", "-m", model, "-f", pipe}, {"perplexity", "-m", model, "-f", pipe}} {
+		cmd := program(t, args...)
+		stdin, err := cmd.StdinPipe() // nothing comes, and it stays open
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		time.Sleep(300 * time.Millisecond) // the signals are caught by now
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Errorf("%v: waits on", args)
+			_ = cmd.Process.Kill()
+			<-ended
+		}
+		stdin.Close()
+	}
+}
+
 // TestAskedToEnd: a signal that asks a writer to end leaves no temporary file.
 func TestAskedToEnd(t *testing.T) {
 	in := demoF32(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ type assignment struct {
 }
 
 func metaSet(c *cli.Context, u *ui) error {
-	list, err := assignments(c.Args().Tail(), c.StringSlice("from-file"))
+	list, err := assignments(c.Context, c.Args().Tail(), c.StringSlice("from-file"))
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func metaSet(c *cli.Context, u *ui) error {
 }
 
 // assignments reads the command line's values and the files it names.
-func assignments(direct, files []string) ([]assignment, error) {
+func assignments(ctx context.Context, direct, files []string) ([]assignment, error) {
 	if len(direct)+len(files) == 0 {
 		return nil, usagef("write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "nothing to set")
 	}
@@ -152,7 +153,7 @@ func assignments(direct, files []string) ([]assignment, error) {
 			return nil, usagef("write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "%q sets nothing", word)
 		}
 		if i >= len(direct) {
-			text, err := readText(value)
+			text, err := readText(ctx, value)
 			if err != nil {
 				return nil, err
 			}

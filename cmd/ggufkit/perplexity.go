@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -38,7 +39,7 @@ func perplexity(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer l.close()
-	ids, bos, err := textIDs(u, l.file, c.String("file"))
+	ids, bos, err := textIDs(c.Context, u, l.file, c.String("file"))
 	if err != nil {
 		return err
 	}
@@ -69,12 +70,12 @@ func perplexity(c *cli.Context, u *ui) error {
 }
 
 // textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.
-func textIDs(u *ui, f *gguf.File, path string) (ids []int32, bos int32, err error) {
+func textIDs(ctx context.Context, u *ui, f *gguf.File, path string) (ids []int32, bos int32, err error) {
 	tok, err := openTokenizer(u, f)
 	if err != nil {
 		return nil, 0, err
 	}
-	text, err := readText(path)
+	text, err := readText(ctx, path)
 	if err != nil {
 		return nil, 0, err
 	}

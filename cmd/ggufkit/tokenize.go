@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -76,28 +77,43 @@ func inputText(c *cli.Context, u *ui) (string, error) {
 		return c.String("prompt"), nil
 	}
 	if name := c.String("file"); name != "" && name != "-" {
-		return readText(name)
+		return readText(c.Context, name)
 	}
-	return limitedText("stdin", u.in)
+	return whole(c.Context, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(u.in), nil })
 }
 
 // maxText is the longest text that is read, in bytes.
 const maxText = 1 << 29
 
 // readText reads a text file, a pipe or a device.
-func readText(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	return limitedText(path, f)
+func readText(ctx context.Context, path string) (string, error) {
+	return whole(ctx, path, func() (io.ReadCloser, error) { return os.Open(path) })
 }
 
-func limitedText(name string, r io.Reader) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxText+1))
-	if err == nil && len(b) > maxText {
-		err = fmt.Errorf("%s: the text has more than %d bytes\nhint: give a part of it", name, maxText)
+// whole reads all that open gives. An interrupt ends the wait for a pipe or a terminal that says nothing.
+func whole(ctx context.Context, name string, open func() (io.ReadCloser, error)) (string, error) {
+	type result struct {
+		text string
+		err  error
 	}
-	return string(b), err
+	done := make(chan result, 1)
+	go func() {
+		r, err := open()
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		defer r.Close()
+		b, err := io.ReadAll(io.LimitReader(r, maxText+1))
+		if err == nil && len(b) > maxText {
+			err = fmt.Errorf("%s: the text has more than %d bytes\nhint: give a part of it", name, maxText)
+		}
+		done <- result{string(b), err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
