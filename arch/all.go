@@ -32,7 +32,9 @@ func ForGGUF(name string) (*Spec, error) {
 		if s.Name == name {
 			return s, nil
 		}
-		known = append(known, s.Name)
+		if !slices.Contains(known, s.Name) { // several families share a name
+			known = append(known, s.Name)
+		}
 	}
 	return nil, fmt.Errorf("architecture %q is not supported\nhint: the nearest supported ones are %s", name, strings.Join(nearest(name, known), ", "))
 }

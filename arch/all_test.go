@@ -127,6 +127,9 @@ func TestForHF(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "LlamaForCausalLM") || !strings.Contains(err.Error(), "hint:") {
 		t.Errorf("no nearest class: %v", err)
 	}
+	if _, err := ForGGUF("lama"); err == nil || strings.Count(err.Error(), "llama") != 1 {
+		t.Error(err)
+	}
 	if _, err := ForGGUF("qwen"); err == nil || !strings.Contains(err.Error(), "qwen2") {
 		t.Errorf("no nearest architecture: %v", err)
 	}
