@@ -81,7 +81,7 @@ func logits(c *cli.Context, u *ui) error {
 func checkNumbers(row []float32) error {
 	for id, x := range row {
 		if x := float64(x); math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("the logit of token %d is %v\nhint: 'ggufkit quantize FILE Q8_0' finds weights that are no numbers; with sound ones, try --precision exact", id, x)
+			return fmt.Errorf("the logit of token %d is %v\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", id, x)
 		}
 	}
 	return nil

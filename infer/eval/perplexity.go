@@ -93,7 +93,7 @@ func score(m *infer.Model, nll *likelihoods, ids []int32, o PerplexityOptions) e
 		}
 		p := logProb(logits, next)
 		if math.IsNaN(p) {
-			return fmt.Errorf("the logits of window token %d are not numbers", i%o.Context)
+			return fmt.Errorf("the logits of window token %d are not numbers\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", i%o.Context)
 		}
 		nll.add(-p)
 		return nil

@@ -116,7 +116,7 @@ func argmax(logits []float32) (int32, error) {
 	best := kernel.ArgMax(logits)
 	if best < 0 {
 		if id := slices.IndexFunc(logits, func(l float32) bool { return l != l }); id >= 0 {
-			return 0, fmt.Errorf("the logit of token %d is not a number", id)
+			return 0, fmt.Errorf("the logit of token %d is not a number\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", id)
 		}
 		return 0, ErrNoToken
 	}
