@@ -53,7 +53,12 @@ type AttentionScratch struct {
 	states []queryState
 	rows   []float32 // decoded keys or values
 	panel  []float32 // keys, [k][16 positions]
-	tile   tileF32   // what the kernel is called with, as otherwise each call would allocate
+	// What kernels are called with is here, as otherwise each call would allocate; and the set's routines for the types of the caches as they are stored, or nil.
+	dot       dotJob
+	weigh     weighJob
+	tile      tileF32
+	dotKeys   func(d *dotJob)
+	weighRows func(w *weighJob)
 }
 
 // queryState is a query's largest score so far and the sum of exp(score - top).
@@ -75,45 +80,36 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 		panic("kernel: a page has an impossible number of positions")
 	}
 	first, end := s.begin(a, queries)
-	few := !a.Exact && s.takes(a) && (len(queries) <= fewQueries || a.Keys.Type == gguf.Q8_0)
+	keyBytes, valueBytes := (a.Page-1)*a.Keys.Stride+a.Keys.bytes(), (a.Page-1)*a.Values.Stride+a.Values.bytes()
+	few := !a.Exact && s.dotKeys != nil && s.weighRows != nil && (len(queries) <= fewQueries || a.Keys.Type == gguf.Q8_0)
 	for from := first / attentionBlock * attentionBlock; from < end; from += attentionBlock {
 		// The pages of this block that some query sees.
 		lo, hi := max(from, first/a.Page*a.Page), min(from+attentionBlock, end)
-		for p := lo; p < hi; p += a.Page {
-			keys, _ := pages(p / a.Page)
-			keys = keys[:(a.Page-1)*a.Keys.Stride+a.Keys.bytes()]
-			if few {
-				s.dotKeys(a, keys, p-from)
-			} else {
-				s.tileKeys(a, keys, p-from)
+		whole := lo + (hi-lo+a.Page-1)/a.Page*a.Page
+		if few {
+			for p := lo; p < hi; p += a.Page {
+				keys, _ := pages(p / a.Page)
+				s.multiplyKeys(a, keys[:keyBytes], p-from)
 			}
+		} else {
+			s.tileKeys(a, pages, from, lo, whole)
 		}
 		for i := range queries {
-			s.block(a, i, from, lo, hi, &queries[i])
+			s.block(a, i, s.scores[i*attentionBlock:][lo-from:whole-from], lo, &queries[i])
 		}
-		for p := lo; p < hi; p += a.Page {
-			_, values := pages(p / a.Page)
-			values = values[:(a.Page-1)*a.Values.Stride+a.Values.bytes()]
-			if few {
-				s.weighValues(a, values, p-from, min(a.Page, hi-p))
-			} else {
-				s.decodeValues(a, values, p-lo)
+		if few {
+			for p := lo; p < hi; p += a.Page {
+				_, values := pages(p / a.Page)
+				s.weighValues(a, values[:valueBytes], p-from, min(a.Page, hi-p))
 			}
-		}
-		if !few {
-			s.tileValues(a, lo-from, (hi-lo+a.Page-1)/a.Page*a.Page)
+		} else {
+			s.tileValues(a, pages, from, lo, whole)
 		}
 	}
 	width := s.outWidth(a)
 	for i := range queries {
 		s.set.scale(queries[i].Out[:a.Values.Width], s.out[i*width:][:a.Values.Width], float32(1/s.states[i].sum))
 	}
-}
-
-// takes reports whether the set has routines for the types of the caches as they are stored.
-func (s *AttentionScratch) takes(a *Attention) bool {
-	keys := s.set.wideDot(a.Keys.Type) != nil || a.Keys.Type == gguf.Q8_0 && s.set.dot(gguf.Q8_0) != nil
-	return keys && s.set.weigh(a.Values.Type) != nil
 }
 
 // outWidth is the length of a row of sums: whole panels.
@@ -135,7 +131,9 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 		s.states[i] = queryState{top: minusInfinity}
 		first, end = min(first, q.First), max(end, q.End)
 	}
+	s.dotKeys, s.weighRows = s.set.wideDot(a.Keys.Type), s.set.weigh(a.Values.Type)
 	if a.Keys.Type == gguf.Q8_0 {
+		s.dotKeys = s.set.dot(gguf.Q8_0)
 		s.acts.reshape(n, k)
 		for i := range n {
 			s.set.quantize(s.acts.row(i), s.q[i*k:][:k])
@@ -144,15 +142,14 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 	return first, end
 }
 
-// dotKeys computes the scores of a page, whose first position is column at of the block.
-func (s *AttentionScratch) dotKeys(a *Attention, keys []byte, at int) {
+// multiplyKeys computes the scores of a page, whose first position is column at of the block.
+func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at int) {
 	n, k := len(s.states), a.Keys.Width
-	info, _ := a.Keys.Type.Info()
-	d := dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k / int(info.Block),
-		ldx: k, ldy: attentionBlock}
-	dot, most := s.set.wideDot(a.Keys.Type), maxWideDotColumns
+	d := &s.dot
+	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k, ldx: k, ldy: attentionBlock}
+	most := maxWideDotColumns
 	if a.Keys.Type == gguf.Q8_0 {
-		dot, most = s.set.dot(gguf.Q8_0), maxDotColumns
+		d.blocks, most = k/blockK, maxDotColumns
 	}
 	for c := 0; c < n; c += most {
 		d.columns = min(most, n-c)
@@ -161,41 +158,49 @@ func (s *AttentionScratch) dotKeys(a *Attention, keys []byte, at int) {
 			d.x = s.acts.rows(c, d.columns)
 		}
 		d.y = s.scores[c*attentionBlock+at:]
-		dot(&d)
+		s.dotKeys(d)
 	}
 }
 
-// tileKeys does the same with panels of 16 positions.
-func (s *AttentionScratch) tileKeys(a *Attention, keys []byte, at int) {
+// stretch is how many positions are decoded at a time: with 64 elements they fit the first-level cache.
+const stretch = 64
+
+// tileKeys does the same with panels of 16 positions, for all positions from lo to hi of the block.
+func (s *AttentionScratch) tileKeys(a *Attention, pages func(i int) (keys, values []byte), from, lo, hi int) {
 	n, k := len(s.states), a.Keys.Width
-	if len(s.panel) < k*panelRows {
-		s.panel = alignedFloats(k * panelRows)
+	if len(s.panel) < k*stretch {
+		s.panel = alignedFloats(k * stretch)
 	}
 	count := tileCount(n)
-	for p := 0; p < a.Page; p += panelRows {
-		s.keyPanel(a, keys[p*a.Keys.Stride:])
+	for p := lo; p < hi; p += stretch {
+		panels := min(stretch, hi-p) / panelRows
+		for i := range panels {
+			at := p + i*panelRows
+			keys, _ := pages(at / a.Page)
+			s.keyPanel(a, s.panel[i*k*panelRows:], keys[at%a.Page*a.Keys.Stride:])
+		}
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			s.tile = tileF32{n: columns, k: k, w: s.panel, ldw: panelRows, x: s.q[first*k:], ldx: k, step: 1,
-				y: s.scores[first*attentionBlock+at+p:], ldy: attentionBlock, init: zeros}
+			s.tile = tileF32{n: columns, k: k, panels: panels, w: s.panel, ldw: panelRows, wstep: k * panelRows, x: s.q[first*k:], ldx: k, step: 1,
+				y: s.scores[first*attentionBlock+p-from:], ldy: attentionBlock, init: zeros}
 			s.set.tileF32(&s.tile)
 		}
 	}
 }
 
 // keyPanel decodes 16 positions.
-func (s *AttentionScratch) keyPanel(a *Attention, keys []byte) {
+func (s *AttentionScratch) keyPanel(a *Attention, panel []float32, keys []byte) {
 	k := a.Keys.Width
 	if _, ok := floatCodecs[a.Keys.Type]; ok {
-		s.set.widen(a.Keys.Type, s.panel, rowBlocks{data: keys, stride: a.Keys.Stride}, k)
+		s.set.widen(a.Keys.Type, panel, rowBlocks{data: keys, stride: a.Keys.Stride}, k)
 		return
 	}
-	s.rows = grow(s.rows, attentionBlock*max(s.outWidth(a), k))
+	s.rows = grow(s.rows, stretch*max(s.outWidth(a), k))
 	codec := mustCodec(a.Keys.Type)
 	for p := range panelRows {
 		codec.Decode(s.rows[p*k:][:k], keys[p*a.Keys.Stride:][:a.Keys.bytes()])
 	}
-	s.set.transpose(s.panel, s.rows, k)
+	s.set.transpose(panel, s.rows, k)
 }
 
 // mustCodec is the codec of a type that a Cache may have.
@@ -207,28 +212,26 @@ func mustCodec(t gguf.Type) *block.Codec {
 	return codec
 }
 
-// block turns the scores of query i into weights of the values. The block starts at position from, and [lo, hi) is what was computed.
-func (s *AttentionScratch) block(a *Attention, i, from, lo, hi int, q *Query) {
-	scores := s.scores[i*attentionBlock:][:attentionBlock]
-	first, end := max(q.First, lo), min(q.End, hi)
+// block turns scores of query i, for positions from lo on, into weights of the values.
+func (s *AttentionScratch) block(a *Attention, i int, scores []float32, lo int, q *Query) {
+	first, end := max(q.First-lo, 0), min(q.End-lo, len(scores))
 	if first >= end { // sees nothing here
 		clear(scores)
 		return
 	}
-	for p := range scores[:first-from] {
+	for p := range scores[:first] {
 		scores[p] = minusInfinity
 	}
-	for p := end - from; p < attentionBlock; p++ {
+	for p := end; p < len(scores); p++ {
 		scores[p] = minusInfinity
 	}
 	if a.Softcap != 0 {
-		s.set.softcap(scores[first-from:end-from], scores[first-from:end-from], a.Softcap)
+		s.set.softcap(scores[first:end], scores[first:end], a.Softcap)
 	}
 	state := &s.states[i]
-	top := s.set.scaleMax(scores, 1)
-	if top > state.top {
-		factor := expGeneric(state.top - top)
+	if top := s.set.max(scores); !(top <= state.top) {
 		width := s.outWidth(a)
+		factor := expGeneric(state.top - top)
 		s.set.scale(s.out[i*width:][:width], s.out[i*width:][:width], factor)
 		state.sum *= float64(factor)
 		state.top = top
@@ -252,11 +255,11 @@ type weighJob struct {
 const maxWeighColumns = 3
 
 // check panics unless everything that a routine touches is inside the slices. Rows are whole units of elements.
-func (w *weighJob) check(t gguf.Type, unit int) {
+func (w *weighJob) check(unit, unitBytes int) {
 	if w.rows < 1 || w.width < unit || w.width%unit != 0 || w.columns < 1 || w.columns > maxWeighColumns || w.stride < 0 || w.ldp < 0 || w.ldy < 0 {
 		panic("kernel: values of impossible shape")
 	}
-	_ = w.data[:(w.rows-1)*w.stride+Cache{Type: t, Width: w.width}.bytes()]
+	_ = w.data[:(w.rows-1)*w.stride+w.width/unit*unitBytes]
 	_ = w.p[:(w.columns-1)*w.ldp+w.rows]
 	_ = w.y[:(w.columns-1)*w.ldy+w.width]
 }
@@ -268,16 +271,16 @@ func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int
 	if a.Values.Type == gguf.Q8_0 {
 		whole = a.Values.Width
 	}
-	w := weighJob{data: values, stride: a.Values.Stride, rows: rows, width: whole, ldp: attentionBlock, ldy: width}
-	weigh := s.set.weigh(a.Values.Type)
+	w := &s.weigh
+	*w = weighJob{data: values, stride: a.Values.Stride, rows: rows, width: whole, ldp: attentionBlock, ldy: width}
 	for c := 0; c < n; c += maxWeighColumns {
 		w.columns = min(maxWeighColumns, n-c)
 		w.p, w.y = s.scores[c*attentionBlock+at:], s.out[c*width:]
 		if whole > 0 {
-			weigh(&w)
+			s.weighRows(w)
 		}
-		codec := floatCodecs[a.Values.Type]
 		for i := whole; i < a.Values.Width; i++ { // what is left of each row
+			codec := floatCodecs[a.Values.Type]
 			for r := range rows {
 				v := codec.at(values[r*a.Values.Stride+i*codec.bytes:])
 				for cc := range w.columns {
@@ -288,28 +291,25 @@ func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int
 	}
 }
 
-// decodeValues decodes a page of values as rows from row on.
-func (s *AttentionScratch) decodeValues(a *Attention, values []byte, row int) {
-	width := s.outWidth(a)
-	s.rows = grow(s.rows, attentionBlock*max(width, a.Keys.Width))
-	for p := range a.Page {
-		dst, stored := s.rows[(row+p)*width:][:width], values[p*a.Values.Stride:][:a.Values.bytes()]
-		clear(dst[a.Values.Width:])
-		s.decode(a.Values.Type, dst[:a.Values.Width], stored)
-	}
-}
-
-// tileValues adds the first rows decoded values, which belong to the scores from column at on; those that a query does not see have the
-// weight 0.
-func (s *AttentionScratch) tileValues(a *Attention, at, rows int) {
-	n, width := len(s.states), s.outWidth(a)
+// tileValues adds the values of the positions from lo to hi of the block, decoded a stretch at a time; those that a query does not see have
+// the weight 0.
+func (s *AttentionScratch) tileValues(a *Attention, pages func(i int) (keys, values []byte), from, lo, hi int) {
+	n, width, size := len(s.states), s.outWidth(a), a.Values.bytes()
+	s.rows = grow(s.rows, stretch*max(width, a.Keys.Width))
 	count := tileCount(n)
-	for j := 0; j < width; j += panelRows {
+	for p := lo; p < hi; p += stretch {
+		rows := min(stretch, hi-p)
+		for r := range rows {
+			_, values := pages((p + r) / a.Page)
+			dst := s.rows[r*width:][:width]
+			clear(dst[a.Values.Width:])
+			s.decode(a.Values.Type, dst[:a.Values.Width], values[(p+r)%a.Page*a.Values.Stride:][:size])
+		}
 		for i := range count {
 			first, columns := tileAt(n, count, i)
-			y := s.out[first*width+j:]
-			s.tile = tileF32{n: columns, k: rows, w: s.rows[j:], ldw: width, x: s.scores[first*attentionBlock+at:], ldx: attentionBlock,
-				step: 1, y: y, ldy: width, init: y, ldi: width}
+			y := s.out[first*width:]
+			s.tile = tileF32{n: columns, k: rows, panels: width / panelRows, w: s.rows, ldw: width, wstep: panelRows,
+				x: s.scores[first*attentionBlock+p-from:], ldx: attentionBlock, step: 1, y: y, ldy: width, init: y, ldi: width, istep: panelRows}
 			s.set.tileF32(&s.tile)
 		}
 	}

@@ -628,19 +628,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x1(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x1(SB), 0, $0-80
+// func gemmF32x1(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x1(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -696,10 +697,18 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET
 
@@ -1695,19 +1704,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x2(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x2(SB), 0, $0-80
+// func gemmF32x2(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x2(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -1781,13 +1791,21 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
 	VMOVUPS Y2, (R8)
 	VMOVUPS Y3, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET
 
@@ -3154,19 +3172,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x3(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x3(SB), 0, $0-80
+// func gemmF32x3(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x3(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -3258,7 +3277,8 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
@@ -3268,6 +3288,13 @@ done:
 	VMOVUPS Y4, (R8)
 	VMOVUPS Y5, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET
 
@@ -5005,19 +5032,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x4(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x4(SB), 0, $0-80
+// func gemmF32x4(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x4(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -5132,7 +5160,8 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
@@ -5145,6 +5174,13 @@ done:
 	VMOVUPS Y6, (R8)
 	VMOVUPS Y7, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET
 
@@ -7253,19 +7289,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x5(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x5(SB), 0, $0-80
+// func gemmF32x5(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x5(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -7398,7 +7435,8 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
@@ -7414,6 +7452,13 @@ done:
 	VMOVUPS Y8, (R8)
 	VMOVUPS Y9, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET
 
@@ -9893,19 +9938,20 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmF32x6(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
-TEXT ·gemmF32x6(SB), 0, $0-80
+// func gemmF32x6(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
+TEXT ·gemmF32x6(SB), 0, $0-104
+	MOVQ ldx+32(FP), R11
+	MOVQ step+40(FP), R13
+	LEAQ (R11)(R11*2), DX
+
+panel:
 	MOVQ w+0(FP), DI
 	MOVQ ldw+8(FP), R9
-	MOVQ x+16(FP), SI
-	MOVQ ldx+24(FP), R11
-	MOVQ step+32(FP), R13
-	MOVQ y+40(FP), R8
-	MOVQ init+56(FP), AX
-	MOVQ ldi+64(FP), BX
-	MOVQ k+72(FP), CX
-	LEAQ (R11)(R11*2), R12
-	ADDQ SI, R12
+	MOVQ x+24(FP), SI
+	MOVQ init+64(FP), AX
+	MOVQ ldi+72(FP), BX
+	MOVQ k+88(FP), CX
+	LEAQ (SI)(DX*1), R12
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	ADDQ BX, AX
@@ -10056,7 +10102,8 @@ one:
 	JNZ one
 
 done:
-	MOVQ ldy+48(FP), R9
+	MOVQ y+48(FP), R8
+	MOVQ ldy+56(FP), R9
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
@@ -10075,5 +10122,12 @@ done:
 	VMOVUPS Y10, (R8)
 	VMOVUPS Y11, 32(R8)
 	ADDQ R9, R8
+	ADDQ $64, y+48(FP)
+	MOVQ wstep+16(FP), AX
+	ADDQ AX, w+0(FP)
+	MOVQ istep+80(FP), AX
+	ADDQ AX, init+64(FP)
+	DECQ panels+96(FP)
+	JNZ panel
 	VZEROUPPER
 	RET

@@ -19,8 +19,8 @@ type set struct {
 	// tile and tileF32 multiply a panel with a tile of activations.
 	tile    func(p panelFormat, t *tile)
 	tileF32 func(t *tileF32)
-	// unpack makes a panel of 16 rows of a type in unpackings.
-	unpack func(t gguf.Type, dst []byte, src rowBlocks)
+	// unpack is the routine that makes a panel of 16 rows of a type in unpackings.
+	unpack func(t gguf.Type) func(dst []byte, src rowBlocks)
 	// widen makes a float32 panel, [k][16 rows], of the k first elements of 16 rows of F32, F16 or BF16; transpose makes it of 16
 	// decoded rows of k values.
 	widen     func(t gguf.Type, dst []float32, src rowBlocks, k int)

@@ -133,8 +133,8 @@ func TestUnpackEqualsTwin(t *testing.T) {
 					src := rowBlocks{data: data, stride: stride, blocks: blocks}
 					size := blocks * groups * u.panel.blockBytes()
 					want, got := alignedBytes(size), guarded(t, size) // a multiple of 64: aligned
-					unpackGeneric(typ, want, src)
-					s.unpack(typ, got, src)
+					unpackGeneric(typ)(want, src)
+					s.unpack(typ)(got, src)
 					for i := range want {
 						if want[i] != got[i] {
 							t.Fatalf("%s %s, %d blocks, gap %d: byte %d of block %d is %d, want %d", s.name, typ, blocks, gap,
@@ -337,9 +337,12 @@ func TestWideTileMatchesTwin(t *testing.T) {
 				if r.IntN(2) == 0 {
 					ldx, step = 1, n+r.IntN(2)
 				}
-				x := tileF32{n: n, k: k, ldw: ldw, ldx: ldx, step: step, ldy: ldy, ldi: ldi,
-					w: guardedFloats(t, normals(r, (k-1)*ldw+panelRows)), x: guardedFloats(t, normals(r, (n-1)*ldx+(k-1)*step+1)),
-					y: guardedFloats(t, make([]float32, (n-1)*ldy+panelRows)), init: guardedFloats(t, normals(r, (n-1)*ldi+panelRows))}
+				panels, wstep, istep := 1+r.IntN(3), r.IntN(50), r.IntN(20)
+				ldy += panels * panelRows
+				x := tileF32{n: n, k: k, panels: panels, ldw: ldw, wstep: wstep, ldx: ldx, step: step, ldy: ldy, ldi: ldi, istep: istep,
+					w: guardedFloats(t, normals(r, (panels-1)*wstep+(k-1)*ldw+panelRows)), x: guardedFloats(t, normals(r, (n-1)*ldx+(k-1)*step+1)),
+					y:    guardedFloats(t, make([]float32, (n-1)*ldy+panels*panelRows)),
+					init: guardedFloats(t, normals(r, (n-1)*ldi+(panels-1)*istep+panelRows))}
 				s.tileF32(&x)
 				got := slices.Clone(x.y)
 				tileF32Generic(&x)

@@ -10,6 +10,7 @@ import (
 // Matrix is a weight matrix in the bytes of its tensor, row after row. Nothing is converted or copied.
 type Matrix struct {
 	typ     gguf.Type
+	info    gguf.TypeInfo
 	rows, k int
 	data    []byte
 	stride  int // bytes of a row
@@ -35,7 +36,7 @@ func New(t gguf.Type, data []byte, rows, k int) (*Matrix, error) {
 	}
 	info, _ := t.Info()
 	return &Matrix{
-		typ: t, rows: rows, k: k, codec: codec,
+		typ: t, info: info, rows: rows, k: k, codec: codec,
 		data: data[:rows*int(stride)], stride: int(stride), blocks: k / int(info.Block),
 	}, nil
 }

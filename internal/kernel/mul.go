@@ -71,6 +71,10 @@ type job struct {
 	*Product
 	method       method
 	grain, count int
+	// The set's routines for the type, where the method has need of them.
+	dot    func(d *dotJob)
+	unpack func(dst []byte, src rowBlocks)
+	panel  panelFormat
 }
 
 // Mul multiplies n rows of x, each as long as the matrices' rows, with all matrices. Y may not overlap x.
@@ -87,7 +91,7 @@ func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
 			panic("kernel: matrices of one product have rows of different length")
 		}
 		_ = p.Y[:n*p.W.rows]
-		m.jobs = append(m.jobs, job{Product: p, method: m.choose(p.W, n)})
+		m.jobs = append(m.jobs, m.newJob(p, n))
 	}
 	m.prepare(x, n, k)
 	m.shareOut()
@@ -114,24 +118,31 @@ const (
 	maxCodecDots = 3
 )
 
-func (m *Multiplier) choose(w *Matrix, n int) method {
+// newJob decides how a product is computed for n rows of x.
+func (m *Multiplier) newJob(p *Product, n int) job {
+	j := job{Product: p, method: byRounded}
+	typ := p.W.typ
 	switch {
 	case m.exact:
-		return byWideTiles
-	case w.floats():
-		if n <= maxWideDots && m.set.wideDot(w.typ) != nil {
-			return byWideDots
+		j.method = byWideTiles
+	case p.W.floats():
+		j.method = byWideTiles
+		if j.dot = m.set.wideDot(typ); j.dot != nil && n <= maxWideDots {
+			j.method = byWideDots
 		}
-		return byWideTiles
-	case n <= maxDots && m.set.dot(w.typ) != nil:
-		return byDots
-	case n <= maxCodecDots && w.codec.Dot != nil:
-		return byCodec
+	default:
+		u, tiles := unpackings[typ]
+		j.dot = m.set.dot(typ)
+		switch {
+		case j.dot != nil && n <= maxDots:
+			j.method = byDots
+		case p.W.codec.Dot != nil && n <= maxCodecDots:
+			j.method = byCodec
+		case tiles:
+			j.method, j.panel, j.unpack = byTiles, u.panel, m.set.unpack(typ)
+		}
 	}
-	if _, ok := unpackings[w.typ]; ok {
-		return byTiles
-	}
-	return byRounded
+	return j
 }
 
 // prepare brings the activations into the forms that the jobs need.
@@ -143,7 +154,7 @@ func (m *Multiplier) prepare(x []float32, n, k int) {
 			quantized = true
 		case byTiles:
 			quantized = true
-			if unpackings[j.W.typ].panel == panelI16 {
+			if j.panel == panelI16 {
 				words = true
 			} else {
 				bytes = true
@@ -284,23 +295,24 @@ func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
 		d.rows = min(step, stream-r)
 		d.hop = stream * j.W.stride
 		d.data = j.W.data[(lo+r)*j.W.stride : (lo+3*stream+r+d.rows)*j.W.stride]
-		m.dotColumns(w, j, d, x, n, lo+r, stream)
+		m.dotColumns(w, j, x, n, lo+r, stream)
 	}
 	for r := lo + 4*stream; r < hi; r++ { // all streams are the same row
 		d.rows, d.hop, d.data = 1, 0, j.W.stored(r, 1)
-		m.dotColumns(w, j, d, x, n, r, 0)
+		m.dotColumns(w, j, x, n, r, 0)
 	}
 }
 
-// dotColumns multiplies the rows of d with all columns, a few at a time. Row r of stream i is row first+i*stream+r of the matrix.
-func (m *Multiplier) dotColumns(w *workspace, j *job, d *dotJob, x []float32, n, first, stream int) {
+// dotColumns multiplies the rows of w.dots with all columns, a few at a time. Row r of stream i is row first+i*stream+r of the matrix.
+func (m *Multiplier) dotColumns(w *workspace, j *job, x []float32, n, first, stream int) {
+	d := &w.dots
 	streams := 4
 	if stream == 0 {
 		streams = 1
 	}
-	dot, most := m.set.dot(j.W.typ), maxDotColumns
+	most := maxDotColumns
 	if j.method == byWideDots {
-		dot, most = m.set.wideDot(j.W.typ), maxWideDotColumns
+		most = maxWideDotColumns
 	}
 	d.ldy = 4 * d.rows
 	w.y = grow(w.y, d.ldy*most)
@@ -312,7 +324,7 @@ func (m *Multiplier) dotColumns(w *workspace, j *job, d *dotJob, x []float32, n,
 		} else {
 			d.wide, d.ldx = x[c*j.W.k:][:d.columns*j.W.k], j.W.k
 		}
-		dot(d)
+		j.dot(d)
 		for i := range streams {
 			for cc := range d.columns {
 				row := first + i*stream
@@ -406,12 +418,11 @@ func (o *panelOut) finish(n int) {
 
 // tiles unpacks the panel and multiplies it with all tiles of the packed activations.
 func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n, lo int) {
-	format := unpackings[j.W.typ].panel
-	groups := j.W.k / blockK
+	format, groups := j.panel, j.W.k/blockK
 	if size := groups * format.blockBytes(); len(w.panel) < size {
 		w.panel = alignedBytes(size)
 	}
-	m.unpackPieces(j.W, w.panel, src)
+	j.unpackPieces(w.panel, src)
 	q := m.packed.q
 	if format == panelI16 {
 		q = m.packed.w
@@ -430,13 +441,12 @@ func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n
 }
 
 // unpackPieces unpacks a panel, in pieces so that no call takes long.
-func (m *Multiplier) unpackPieces(mat *Matrix, panel []byte, src rowBlocks) {
-	info, _ := mat.typ.Info()
-	blockBytes := int(info.Block) / blockK * unpackings[mat.typ].panel.blockBytes()
-	step := max(callBytes/(panelRows*int(info.Bytes)), 1)
-	for b := 0; b < mat.blocks; b += step {
-		piece := rowBlocks{data: src.data[b*int(info.Bytes):], stride: src.stride, blocks: min(step, mat.blocks-b)}
-		m.set.unpack(mat.typ, panel[b*blockBytes:], piece)
+func (j *job) unpackPieces(panel []byte, src rowBlocks) {
+	size, elements := int(j.W.info.Bytes), int(j.W.info.Block)
+	step := max(callBytes/(panelRows*size), 1)
+	for b := 0; b < j.W.blocks; b += step {
+		piece := rowBlocks{data: src.data[b*size:], stride: src.stride, blocks: min(step, j.W.blocks-b)}
+		j.unpack(panel[b*elements/blockK*j.panel.blockBytes():], piece)
 	}
 }
 
@@ -469,7 +479,7 @@ func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *pa
 		for i := range count {
 			first, columns := tileAt(n, count, i)
 			t := &w.tileF32
-			*t = tileF32{n: columns, k: k, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0*columns:], ldx: 1, step: columns, init: out.initial()}
+			*t = tileF32{n: columns, k: k, panels: 1, w: w.wide, ldw: panelRows, x: x[first*mat.k+k0*columns:], ldx: 1, step: columns, init: out.initial()}
 			t.y, t.ldy = out.target(first)
 			if k0 > 0 {
 				t.init, t.ldi = t.y, t.ldy
@@ -481,13 +491,12 @@ func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *pa
 
 // decodePanel widens k elements from k0 on of 16 rows into w.wide.
 func (m *Multiplier) decodePanel(w *workspace, mat *Matrix, src rowBlocks, k0, k int) {
-	info, _ := mat.typ.Info()
-	at := k0 / int(info.Block) * int(info.Bytes)
+	at := k0 / int(mat.info.Block) * int(mat.info.Bytes)
 	if mat.floats() {
 		m.set.widen(mat.typ, w.wide, rowBlocks{data: src.data[at:], stride: src.stride}, k)
 		return
 	}
-	size := k / int(info.Block) * int(info.Bytes)
+	size := k / int(mat.info.Block) * int(mat.info.Bytes)
 	w.rows = grow(w.rows, wideBlock*panelRows)
 	for r := range panelRows {
 		mat.codec.Decode(w.rows[r*k:][:k], src.data[r*src.stride+at:][:size])

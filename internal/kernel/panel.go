@@ -100,28 +100,32 @@ func (t *tile) check(p panelFormat) {
 	}
 }
 
-// tileF32 is the same for weights and activations in float32. All strides count elements.
+// tileF32 is the same for weights and activations in float32. All strides count elements. Several panels may follow each other: those of
+// w are wstep apart, those of y panelRows, those of init istep.
 type tileF32 struct {
-	n, k int
-	w    []float32 // k rows of 16, ldw apart
-	ldw  int
-	x    []float32 // element i of column c is x[c*ldx+i*step]
-	ldx  int
-	step int
-	y    []float32
-	ldy  int
-	init []float32
-	ldi  int
+	n, k   int
+	panels int
+	w      []float32 // k rows of 16, ldw apart
+	ldw    int
+	wstep  int
+	x      []float32 // element i of column c is x[c*ldx+i*step]
+	ldx    int
+	step   int
+	y      []float32
+	ldy    int
+	init   []float32
+	ldi    int
+	istep  int
 }
 
 func (t *tileF32) check() {
-	if t.n < 1 || t.n > tileColumns || t.k < 1 || t.ldw < 0 || t.ldx < 0 || t.step < 1 || t.ldy < 0 || t.ldi < 0 {
+	if t.n < 1 || t.n > tileColumns || t.k < 1 || t.panels < 1 || t.ldw < 0 || t.wstep < 0 || t.ldx < 0 || t.step < 1 || t.ldy < 0 || t.ldi < 0 || t.istep < 0 {
 		panic("kernel: tile of impossible shape")
 	}
-	_ = t.w[:(t.k-1)*t.ldw+panelRows]
+	_ = t.w[:(t.panels-1)*t.wstep+(t.k-1)*t.ldw+panelRows]
 	_ = t.x[:(t.n-1)*t.ldx+(t.k-1)*t.step+1]
-	_ = t.y[:(t.n-1)*t.ldy+panelRows]
-	_ = t.init[:(t.n-1)*t.ldi+panelRows]
+	_ = t.y[:(t.n-1)*t.ldy+t.panels*panelRows]
+	_ = t.init[:(t.n-1)*t.ldi+(t.panels-1)*t.istep+panelRows]
 }
 
 // zeros is an initial tile of nothing, with ldi 0.
@@ -191,15 +195,17 @@ func sumWords(w, q []byte, n, c int) (sum [panelRows]int32) {
 // tileF32Generic is the portable tile kernel of float32.
 func tileF32Generic(t *tileF32) {
 	t.check()
-	for c := range t.n {
-		sum := [panelRows]float32(t.init[c*t.ldi:])
-		for k := range t.k {
-			x, w := t.x[c*t.ldx+k*t.step], (*[panelRows]float32)(t.w[k*t.ldw:])
-			for r := range sum {
-				sum[r] += float32(w[r] * x)
+	for p := range t.panels {
+		for c := range t.n {
+			sum := [panelRows]float32(t.init[c*t.ldi+p*t.istep:])
+			for k := range t.k {
+				x, w := t.x[c*t.ldx+k*t.step], (*[panelRows]float32)(t.w[p*t.wstep+k*t.ldw:])
+				for r := range sum {
+					sum[r] += float32(w[r] * x)
+				}
 			}
+			copy(t.y[c*t.ldy+p*panelRows:], sum[:])
 		}
-		copy(t.y[c*t.ldy:], sum[:])
 	}
 }
 

@@ -94,14 +94,19 @@ func scaleMaxAVX2(x []float32, f float32) float32 {
 	return max(top, scaleMaxGeneric(x[whole:], f))
 }
 
-func expSumAVX2(x []float32, top float32) float64 {
-	total := sumAVX2(func(x *float32, sum *float64, eights int) { expSum(x, float64(top), sum, eights) },
-		func([]float32) float64 { return 0 }, x)
-	if whole := len(x) &^ 7; whole < len(x) {
-		v := lastVector(x[whole:], minusInfinity)
-		var sum float64
+// expSumFloats is how many results are added as float32, in 8 parts, before they are added as float64.
+const expSumFloats = 256
+
+func expSumAVX2(x []float32, top float32) (total float64) {
+	var sum float64
+	for ; len(x) >= 8; x = x[min(expSumFloats, len(x)&^7):] {
+		expSum(&x[0], float64(top), &sum, min(expSumFloats/8, len(x)/8))
+		total += sum
+	}
+	if len(x) > 0 {
+		v := lastVector(x, minusInfinity)
 		expSum(&v[0], float64(top), &sum, 1)
-		copy(x[whole:], v[:])
+		copy(x, v[:])
 		total += sum
 	}
 	return total

@@ -21,16 +21,16 @@ var avx2 = set{
 	name:      "avx2",
 	tile:      tileAVX2,
 	tileF32:   tileF32AVX2,
-	unpack:    unpackAVX2,
+	unpack:    func(t gguf.Type) func([]byte, rowBlocks) { return unpackersAVX2[t] },
 	widen:     widenAVX2,
 	transpose: transposeAVX2,
-	dot:       dotAVX2,
-	wideDot:   wideDotAVX2,
+	dot:       func(t gguf.Type) func(*dotJob) { return dotsAVX2[t] },
+	wideDot:   func(t gguf.Type) func(*dotJob) { return wideDotsAVX2[t] },
 	quantize:  quantizeAVX2,
 	packBytes: func(dst []byte, q []int8, columns, c int) { packAVX2(packBytes, 1, dst, q, columns, c) },
 	packWords: func(dst []byte, q []int8, columns, c int) { packAVX2(packWords, 2, dst, q, columns, c) },
 	rowOps:    rowOpsAVX2,
-	weigh:     weighAVX2,
+	weigh:     func(t gguf.Type) func(*weighJob) { return weighersAVX2[t] },
 	prefetch:  prefetchAVX2,
 	pause:     pause,
 	peakBytes: func(rounds int) int {
@@ -59,13 +59,13 @@ func tileAVX2(p panelFormat, t *tile) {
 	gemms[p][t.n](&t.w[0], &t.q[0], &t.s[0], unsafe.SliceData(t.h), &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.blocks)
 }
 
-var gemmsF32 = [tileColumns + 1]func(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int){
+var gemmsF32 = [tileColumns + 1]func(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int){
 	nil, gemmF32x1, gemmF32x2, gemmF32x3, gemmF32x4, gemmF32x5, gemmF32x6,
 }
 
 func tileF32AVX2(t *tileF32) {
 	t.check()
-	gemmsF32[t.n](&t.w[0], 4*t.ldw, &t.x[0], 4*t.ldx, 4*t.step, &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.k)
+	gemmsF32[t.n](&t.w[0], 4*t.ldw, 4*t.wstep, &t.x[0], 4*t.ldx, 4*t.step, &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, 4*t.istep, t.k, t.panels)
 }
 
 func packAVX2(f func(q, dst *byte, gap, groups int), size int, dst []byte, q []int8, columns, c int) {
@@ -82,11 +82,28 @@ var unpackers = map[gguf.Type]func(src *byte, stride int, dst *byte, blocks int)
 	gguf.IQ4_NL: unpackIQ4_NL, gguf.IQ4_XS: unpackIQ4_XS,
 }
 
-func unpackAVX2(t gguf.Type, dst []byte, src rowBlocks) {
+// perType calls make for each of the types once.
+func perType[F, R any](types map[gguf.Type]F, make func(t gguf.Type, f F) R) map[gguf.Type]R {
+	all := map[gguf.Type]R{}
+	for t, f := range types {
+		all[t] = make(t, f)
+	}
+	return all
+}
+
+var unpackersAVX2 = perType(unpackers, newUnpacker)
+
+func newUnpacker(t gguf.Type, unpack func(src *byte, stride int, dst *byte, blocks int)) func(dst []byte, src rowBlocks) {
 	info, _ := t.Info()
-	_ = dst[:src.blocks*int(info.Block)/blockK*unpackings[t].panel.blockBytes()]
-	_ = src.data[:(panelRows-1)*src.stride+src.blocks*int(info.Bytes)]
-	unpackers[t](&src.data[0], src.stride, &dst[0], src.blocks)
+	blockBytes, panelBytes := int(info.Bytes), int(info.Block)/blockK*unpackings[t].panel.blockBytes()
+	return func(dst []byte, src rowBlocks) {
+		if src.blocks < 1 || src.stride < 0 {
+			panic("kernel: panel of impossible shape")
+		}
+		_ = dst[:src.blocks*panelBytes]
+		_ = src.data[:(panelRows-1)*src.stride+src.blocks*blockBytes]
+		unpack(&src.data[0], src.stride, &dst[0], src.blocks)
+	}
 }
 
 func widenAVX2(t gguf.Type, dst []float32, src rowBlocks, k int) {
@@ -130,15 +147,14 @@ var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.IQ4_XS: {nil, dotIQ4_XSx1, dotIQ4_XSx2, dotIQ4_XSx3, dotIQ4_XSx4},
 }
 
-func dotAVX2(t gguf.Type) func(*dotJob) {
-	functions, ok := dotFuncs[t]
-	if !ok {
-		return nil
-	}
+var dotsAVX2 = perType(dotFuncs, newDot)
+
+func newDot(t gguf.Type, functions [maxDotColumns + 1]dotFunc) func(*dotJob) {
 	info, _ := t.Info()
+	blockBytes, elements := int(info.Bytes), int(info.Block)
 	return func(d *dotJob) {
-		d.check(d.blocks*int(info.Bytes), maxDotColumns)
-		if d.x.n < d.columns || d.x.k != d.blocks*int(info.Block) {
+		d.check(d.blocks*blockBytes, maxDotColumns)
+		if d.x.n < d.columns || d.x.k != d.blocks*elements {
 			panic("kernel: activations do not fit the rows")
 		}
 		x := &d.x
@@ -156,11 +172,9 @@ var wideDotFuncs = map[gguf.Type][maxWideDotColumns + 1]wideDotFunc{
 	gguf.BF16: {nil, dotBF16x1, dotBF16x2, dotBF16x3},
 }
 
-func wideDotAVX2(t gguf.Type) func(*dotJob) {
-	functions, ok := wideDotFuncs[t]
-	if !ok {
-		return nil
-	}
+var wideDotsAVX2 = perType(wideDotFuncs, newWideDot)
+
+func newWideDot(t gguf.Type, functions [maxWideDotColumns + 1]wideDotFunc) func(*dotJob) {
 	codec := floatCodecs[t]
 	return func(d *dotJob) {
 		d.check(d.blocks*codec.bytes, maxWideDotColumns)
@@ -194,17 +208,15 @@ var weighFuncs = map[gguf.Type][maxWeighColumns + 1]weighFunc{
 	gguf.Q8_0: {nil, weighQ8_0x1, weighQ8_0x2, weighQ8_0x3},
 }
 
-func weighAVX2(t gguf.Type) func(*weighJob) {
-	functions, ok := weighFuncs[t]
-	if !ok {
-		return nil
-	}
-	unit := 8
-	if t == gguf.Q8_0 {
-		unit = 32
+var weighersAVX2 = perType(weighFuncs, newWeigher)
+
+func newWeigher(t gguf.Type, functions [maxWeighColumns + 1]weighFunc) func(*weighJob) {
+	unit, unitBytes := 32, 34
+	if codec, ok := floatCodecs[t]; ok {
+		unit, unitBytes = 8, 8*codec.bytes
 	}
 	return func(w *weighJob) {
-		w.check(t, unit)
+		w.check(unit, unitBytes)
 		functions[w.columns](&w.data[0], w.stride, &w.p[0], 4*w.ldp, &w.y[0], 4*w.ldy, w.rows, w.width/unit)
 	}
 }

@@ -35,10 +35,10 @@ func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x1 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 1 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x1(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x1(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // gemmU4x2 multiplies a panel with a tile of 2 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -71,10 +71,10 @@ func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x2 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 2 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x2(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x2(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // gemmU4x3 multiplies a panel with a tile of 3 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -107,10 +107,10 @@ func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x3 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 3 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x3(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x3(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // gemmU4x4 multiplies a panel with a tile of 4 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -143,10 +143,10 @@ func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x4 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 4 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x4(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x4(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // gemmU4x5 multiplies a panel with a tile of 5 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -179,10 +179,10 @@ func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x5 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 5 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x5(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x5(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // gemmU4x6 multiplies a panel with a tile of 6 columns: panel format U4, activations in bytes.
 // y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.
@@ -215,10 +215,10 @@ func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks 
 func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
 
 // gemmF32x6 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 6 columns.
-// Strides count bytes; y may be init.
+// Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
 //
 //go:noescape
-func gemmF32x6(w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int)
+func gemmF32x6(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
 // unpackQ4_0 unpacks 16 rows, stride bytes apart, of Q4_0 blocks to a panel of format U4.
 //
@@ -677,7 +677,7 @@ func sumDeviations(x *float32, mean float64, sum *float64, eights int)
 //go:noescape
 func scaleMax(x *float32, scale float64, top *float32, eights int)
 
-// expSum is x = exp(x - top) for x that is not above top; *sum becomes the sum of the results.
+// expSum is x = exp(x - top) for x that is not above top; *sum becomes the sum of the results, added as float32 in 8 parts.
 //
 //go:noescape
 func expSum(x *float32, top float64, sum *float64, eights int)

@@ -44,17 +44,19 @@ type rowBlocks struct {
 	blocks int // of each row
 }
 
-// unpackGeneric is the portable unpacker.
-func unpackGeneric(t gguf.Type, dst []byte, src rowBlocks) {
+// unpackGeneric is the portable unpacker of a type.
+func unpackGeneric(t gguf.Type) func(dst []byte, src rowBlocks) {
 	u := unpackings[t]
 	info, _ := t.Info()
 	size, groups := int(info.Bytes), int(info.Block)/blockK
-	var e exploded
-	for b := range src.blocks {
-		for r := range panelRows {
-			u.explode(src.data[r*src.stride+b*size:][:size], &e)
-			for g := range groups {
-				e.put(u.panel, dst[(b*groups+g)*u.panel.blockBytes():], r, g)
+	return func(dst []byte, src rowBlocks) {
+		var e exploded
+		for b := range src.blocks {
+			for r := range panelRows {
+				u.explode(src.data[r*src.stride+b*size:][:size], &e)
+				for g := range groups {
+					e.put(u.panel, dst[(b*groups+g)*u.panel.blockBytes():], r, g)
+				}
 			}
 		}
 	}

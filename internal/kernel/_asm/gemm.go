@@ -246,20 +246,20 @@ func gemmWords(f *file, n int) {
 // gemmF32: each element of the tile is one chain of fused multiply-adds in the order of k, whatever n is.
 func gemmF32(f *file, n int) {
 	name := fmt.Sprintf("gemmF32x%d", n)
-	f.begin(name, "w *float32, ldw int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, k int", 0, fmt.Sprintf(
+	f.begin(name, "w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int", 0, fmt.Sprintf(
 		"%s computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by %d columns.\n"+
-			"Strides count bytes; y may be init.", name, n))
+			"Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.", name, n))
+	f.arg("ldx", "R11")
+	f.arg("step", "R13")
+	f.p("LEAQ (R11)(R11*2), DX")
+	f.label("panel")
 	f.arg("w", "DI")
 	f.arg("ldw", "R9")
 	f.arg("x", "SI")
-	f.arg("ldx", "R11")
-	f.arg("step", "R13")
-	f.arg("y", "R8")
 	f.arg("init", "AX")
 	f.arg("ldi", "BX")
 	f.arg("k", "CX")
-	f.p("LEAQ (R11)(R11*2), R12")
-	f.p("ADDQ SI, R12")
+	f.p("LEAQ (SI)(DX*1), R12")
 	for c := range n {
 		f.p("VMOVUPS (AX), Y%d", 2*c)
 		f.p("VMOVUPS 32(AX), Y%d", 2*c+1)
@@ -297,11 +297,19 @@ func gemmF32(f *file, n int) {
 	f.p("DECQ CX")
 	f.p("JNZ one")
 	f.label("done")
+	f.arg("y", "R8")
 	f.arg("ldy", "R9")
 	for c := range n {
 		f.p("VMOVUPS Y%d, (R8)", 2*c)
 		f.p("VMOVUPS Y%d, 32(R8)", 2*c+1)
 		f.p("ADDQ R9, R8")
 	}
+	f.p("ADDQ $64, %s", f.param("y"))
+	f.arg("wstep", "AX")
+	f.p("ADDQ AX, %s", f.param("w"))
+	f.arg("istep", "AX")
+	f.p("ADDQ AX, %s", f.param("init"))
+	f.p("DECQ %s", f.param("panels"))
+	f.p("JNZ panel")
 	f.end()
 }

@@ -175,21 +175,21 @@ func softmax(f *file) {
 		f.p("VMAXPS Y2, Y0, Y2") // Y2 where Y0 is NaN
 	}, func() { storeMax(f) })
 	f.loop("expSum", "x *float32, top float64, sum *float64, eights int",
-		"expSum is x = exp(x - top) for x that is not above top; *sum becomes the sum of the results.", func() {
+		"expSum is x = exp(x - top) for x that is not above top; *sum becomes the sum of the results, added as float32 in 8 parts.", func() {
 			f.scalar("top", 8)
-			f.p("VXORPD Y4, Y4, Y4")
-			f.p("VXORPD Y5, Y5, Y5")
+			f.p("VXORPS Y9, Y9, Y9")
 		}, func() {
 			f.p("VMOVUPS (SI), Y0")
 			f.p("VSUBPS Y8, Y0, Y0")
 			exp(f, 0, false)
 			f.p("VMOVUPS Y0, (SI)")
-			f.p("VEXTRACTF128 $1, Y0, X1")
-			f.p("VCVTPS2PD X0, Y0")
-			f.p("VCVTPS2PD X1, Y1")
-			f.p("VADDPD Y0, Y4, Y4")
-			f.p("VADDPD Y1, Y5, Y5")
-		}, func() { storeSum(f) })
+			f.p("VADDPS Y0, Y9, Y9")
+		}, func() {
+			f.p("VEXTRACTF128 $1, Y9, X1")
+			f.p("VCVTPS2PD X9, Y4")
+			f.p("VCVTPS2PD X1, Y5")
+			storeSum(f)
+		})
 }
 
 // storeMax stores the largest lane of Y2.
