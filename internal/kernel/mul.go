@@ -290,6 +290,7 @@ const callBytes = 256 << 10
 func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
 	d := &w.dots
 	*d = dotJob{stride: j.W.stride, blocks: j.W.blocks}
+	m.prefetchStreams(j, hi)
 	stream := (hi - lo) / 4
 	for r, step := 0, max(callBytes/(4*j.W.stride), 1); r < stream; r += step {
 		d.rows = min(step, stream-r)
@@ -300,6 +301,22 @@ func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
 	for r := lo + 4*stream; r < hi; r++ { // all streams are the same row
 		d.rows, d.hop, d.data = 1, 0, j.W.stored(r, 1)
 		m.dotColumns(w, j, x, n, r, 0)
+	}
+}
+
+// streamStart is how much of each stream is asked for before it is read. From there on the dot kernels look ahead themselves.
+const streamStart = 1 << 10
+
+// prefetchStreams asks for the starts of the streams that this worker will probably read after a piece that ends at row hi.
+func (m *Multiplier) prefetchStreams(j *job, hi int) {
+	next := hi + (m.pool.Threads()-1)*j.grain
+	rows := (min(next+j.grain, j.W.rows) - next) / 4
+	if rows < 1 {
+		return
+	}
+	for i := range 4 {
+		b := j.W.stored(next+i*rows, rows)
+		m.set.prefetch(b[:min(streamStart, len(b))])
 	}
 }
 
