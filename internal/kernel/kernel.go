@@ -21,6 +21,9 @@ type set struct {
 	tileF32 func(t *tileF32)
 	// unpack is the routine that makes a panel of 16 rows of a type in unpackings.
 	unpack func(t gguf.Type) func(dst []byte, src rowBlocks)
+	// widenPanel makes a float32 panel, [k][16 rows], of a panel of integers; nil where rows are rather decoded by their codec. offset is
+	// that of unpacking.
+	widenPanel func(p panelFormat, dst []float32, panel []byte, offset float32, blocks int)
 	// widen makes a float32 panel, [k][16 rows], of the k first elements of 16 rows of F32, F16 or BF16; transpose makes it of 16
 	// decoded rows of k values.
 	widen     func(t gguf.Type, dst []float32, src rowBlocks, k int)

@@ -176,6 +176,36 @@ func TestUnpackMatchesDecode(t *testing.T) {
 	}
 }
 
+// TestWidenPanelEqualsDecode: a widened panel has the bits of the decoder.
+func TestWidenPanelEqualsDecode(t *testing.T) {
+	for _, s := range assembled() {
+		for _, typ := range quantizedTypes() {
+			r := newRand(uint64(typ))
+			info, _ := typ.Info()
+			codec, _ := block.ForType(typ)
+			u := unpackings[typ]
+			for blocks := 1; blocks <= 3; blocks++ {
+				row, k := blocks*int(info.Bytes), blocks*int(info.Block)
+				data := make([]byte, panelRows*row)
+				fill(r, typ, data)
+				panel := guarded(t, k/blockK*u.panel.blockBytes())
+				s.unpack(typ)(panel, rowBlocks{data: data, stride: row, blocks: blocks})
+				got := floatsIn(guarded(t, 4*panelRows*k))
+				s.widenPanel(u.panel, got, panel, u.offset, k/blockK)
+				want := make([]float32, k)
+				for row16 := range panelRows {
+					codec.Decode(want, data[row16*row:][:row])
+					for i, v := range want {
+						if g := got[i*panelRows+row16]; g != v {
+							t.Fatalf("%s %s: element %d of row %d is %x, want %x", s.name, typ, i, row16, math.Float32bits(g), math.Float32bits(v))
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestWidenEqualsTwin(t *testing.T) {
 	for _, s := range assembled() {
 		for _, typ := range floatTypes {

@@ -513,6 +513,14 @@ func (m *Multiplier) decodePanel(w *workspace, mat *Matrix, src rowBlocks, k0, k
 		m.set.widen(mat.typ, w.wide, rowBlocks{data: src.data[at:], stride: src.stride}, k)
 		return
 	}
+	if u, ok := unpackings[mat.typ]; ok && m.set.widenPanel != nil {
+		if size := wideBlock / blockK * u.panel.blockBytes(); len(w.panel) < size {
+			w.panel = alignedBytes(size)
+		}
+		m.set.unpack(mat.typ)(w.panel, rowBlocks{data: src.data[at:], stride: src.stride, blocks: k / int(mat.info.Block)})
+		m.set.widenPanel(u.panel, w.wide, w.panel, u.offset, k/blockK)
+		return
+	}
 	size := k / int(mat.info.Block) * int(mat.info.Bytes)
 	w.rows = grow(w.rows, wideBlock*panelRows)
 	for r := range panelRows {

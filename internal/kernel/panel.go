@@ -95,7 +95,12 @@ func (t *tile) check(p panelFormat) {
 	}
 	_ = t.y[:(n-1)*t.ldy+panelRows]
 	_ = t.init[:(n-1)*t.ldi+panelRows]
-	if uintptr(unsafe.Pointer(&t.w[0]))%32 != 0 {
+	checkAligned(t.w)
+}
+
+// checkAligned panics unless a panel can be read with instructions for aligned vectors.
+func checkAligned(panel []byte) {
+	if uintptr(unsafe.Pointer(&panel[0]))%32 != 0 {
 		panic("kernel: panel is not aligned")
 	}
 }

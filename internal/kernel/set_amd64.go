@@ -18,21 +18,22 @@ func choose() *set {
 }
 
 var avx2 = set{
-	name:      "avx2",
-	tile:      tileAVX2,
-	tileF32:   tileF32AVX2,
-	unpack:    func(t gguf.Type) func([]byte, rowBlocks) { return unpackersAVX2[t] },
-	widen:     widenAVX2,
-	transpose: transposeAVX2,
-	dot:       func(t gguf.Type) func(*dotJob) { return dotsAVX2[t] },
-	wideDot:   func(t gguf.Type) func(*dotJob) { return wideDotsAVX2[t] },
-	quantize:  quantizeAVX2,
-	packBytes: func(dst []byte, q []int8, columns, c int) { packAVX2(packBytes, 1, dst, q, columns, c) },
-	packWords: func(dst []byte, q []int8, columns, c int) { packAVX2(packWords, 2, dst, q, columns, c) },
-	rowOps:    rowOpsAVX2,
-	weigh:     func(t gguf.Type) func(*weighJob) { return weighersAVX2[t] },
-	prefetch:  prefetchAVX2,
-	pause:     pause,
+	name:       "avx2",
+	tile:       tileAVX2,
+	tileF32:    tileF32AVX2,
+	unpack:     func(t gguf.Type) func([]byte, rowBlocks) { return unpackersAVX2[t] },
+	widenPanel: widenPanelAVX2,
+	widen:      widenAVX2,
+	transpose:  transposeAVX2,
+	dot:        func(t gguf.Type) func(*dotJob) { return dotsAVX2[t] },
+	wideDot:    func(t gguf.Type) func(*dotJob) { return wideDotsAVX2[t] },
+	quantize:   quantizeAVX2,
+	packBytes:  func(dst []byte, q []int8, columns, c int) { packAVX2(packBytes, 1, dst, q, columns, c) },
+	packWords:  func(dst []byte, q []int8, columns, c int) { packAVX2(packWords, 2, dst, q, columns, c) },
+	rowOps:     rowOpsAVX2,
+	weigh:      func(t gguf.Type) func(*weighJob) { return weighersAVX2[t] },
+	prefetch:   prefetchAVX2,
+	pause:      pause,
 	peakBytes: func(rounds int) int {
 		peakBytes(rounds)
 		return 12 * 32
@@ -104,6 +105,22 @@ func newUnpacker(t gguf.Type, unpack func(src *byte, stride int, dst *byte, bloc
 		_ = src.data[:(panelRows-1)*src.stride+src.blocks*blockBytes]
 		unpack(&src.data[0], src.stride, &dst[0], src.blocks)
 	}
+}
+
+func widenPanelAVX2(p panelFormat, dst []float32, panel []byte, offset float32, blocks int) {
+	if blocks < 1 || p == panelF32 {
+		panic("kernel: panel of impossible shape")
+	}
+	_, _ = dst[:blocks*blockK*panelRows], panel[:blocks*p.blockBytes()]
+	checkAligned(panel)
+	widen := widenBytes
+	switch {
+	case p == panelI16:
+		widen = widenWords
+	case p.halves():
+		widen = widenHalves
+	}
+	widen(&panel[0], (*byte)(unsafe.Pointer(&dst[0])), float64(offset), blocks)
 }
 
 func widenAVX2(t gguf.Type, dst []float32, src rowBlocks, k int) {

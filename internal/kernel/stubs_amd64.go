@@ -295,6 +295,21 @@ func unpackF16(src *byte, stride int, dst *byte, fours int)
 //go:noescape
 func unpackBF16(src *byte, stride int, dst *byte, fours int)
 
+// widenBytes widens panel blocks of the formats U4 and U5. offset is not used.
+//
+//go:noescape
+func widenBytes(panel, dst *byte, offset float64, blocks int)
+
+// widenHalves widens panel blocks of the formats U3 and U6. If offset is not 0 the integers are less by it and there are no minimums.
+//
+//go:noescape
+func widenHalves(panel, dst *byte, offset float64, blocks int)
+
+// widenWords widens panel blocks of the format I16. offset is not used.
+//
+//go:noescape
+func widenWords(panel, dst *byte, offset float64, blocks int)
+
 // dotQ4_0x1 multiplies rows of Q4_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 //

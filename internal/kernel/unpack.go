@@ -19,22 +19,23 @@ type exploded struct {
 type unpacking struct {
 	panel   panelFormat
 	explode func(b []byte, e *exploded)
+	offset  float32 // of the integers in formats with halves, whose minimums are -offset*scale; 0 if these are of their own
 }
 
 // unpackings lists the types whose blocks have integers that the tile kernels can take.
 var unpackings = map[gguf.Type]unpacking{
-	gguf.Q4_0:   {panelU4, explodeQ4_0},
-	gguf.Q4_1:   {panelU4, explodeQ4_1},
-	gguf.Q5_0:   {panelU5, explodeQ5_0},
-	gguf.Q5_1:   {panelU5, explodeQ5_1},
-	gguf.Q8_0:   {panelI16, explodeQ8_0},
-	gguf.IQ4_NL: {panelI16, explodeIQ4_NL},
-	gguf.Q2_K:   {panelU3, explodeQ2_K},
-	gguf.Q3_K:   {panelU3, explodeQ3_K},
-	gguf.Q4_K:   {panelU4, explodeQ4_K},
-	gguf.Q5_K:   {panelU5, explodeQ5_K},
-	gguf.Q6_K:   {panelU6, explodeQ6_K},
-	gguf.IQ4_XS: {panelI16, explodeIQ4_XS},
+	gguf.Q4_0:   {panel: panelU4, explode: explodeQ4_0},
+	gguf.Q4_1:   {panel: panelU4, explode: explodeQ4_1},
+	gguf.Q5_0:   {panel: panelU5, explode: explodeQ5_0},
+	gguf.Q5_1:   {panel: panelU5, explode: explodeQ5_1},
+	gguf.Q8_0:   {panel: panelI16, explode: explodeQ8_0},
+	gguf.IQ4_NL: {panel: panelI16, explode: explodeIQ4_NL},
+	gguf.Q2_K:   {panel: panelU3, explode: explodeQ2_K},
+	gguf.Q3_K:   {panel: panelU3, explode: explodeQ3_K, offset: 4},
+	gguf.Q4_K:   {panel: panelU4, explode: explodeQ4_K},
+	gguf.Q5_K:   {panel: panelU5, explode: explodeQ5_K},
+	gguf.Q6_K:   {panel: panelU6, explode: explodeQ6_K, offset: 32},
+	gguf.IQ4_XS: {panel: panelI16, explode: explodeIQ4_XS},
 }
 
 // rowBlocks is 16 rows of stored blocks: row r starts at data[r*stride].

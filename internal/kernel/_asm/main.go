@@ -15,6 +15,7 @@ func main() {
 	gemm(tiles)
 	panels := newFile("unpack", avx2)
 	unpack(panels)
+	widenPanels(panels)
 	products := newFile("dot", avx2)
 	dots(products)
 	rows := newFile("rows", avx2)
