@@ -3,6 +3,9 @@
 //
 // Each has a portable form in Go and, on some processors, one in assembly that is proven against it. Which set is used is decided
 // when the program starts (see package internal/cpu); Name tells it. Assembly is written by the program in _asm, "make asm" runs it.
+//
+// Another kind of processor is another set: the layout of panels, 16 rows with 4 consecutive integers each in 64 bytes, suits vectors of
+// 512 bits with VPDPBUSD and of 128 bits with SDOT as well.
 package kernel
 
 import (
