@@ -77,7 +77,10 @@ func tileIn(f *file, n int) {
 	f.arg("ldi", "BX")
 	f.p("LEAQ 63(SP), R10")
 	f.p("ANDQ $-64, R10")
+	f.p("MOVQ R8, DX")
 	for c := range n {
+		f.p("PREFETCHT0 (DX)") // results are far apart: stores that miss would hold up what comes next
+		f.p("ADDQ R9, DX")
 		f.p("VMOVUPS (AX), Y0")
 		f.p("VMOVUPS 32(AX), Y1")
 		f.p("VMOVAPS Y0, %d(R10)", 64*c)
