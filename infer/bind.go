@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/quantize/block"
 )
@@ -133,7 +132,7 @@ func (b *binder) rotations() (global, local *rotation, pairs Pairing) {
 		b.fail(fmt.Errorf("rope %q is not supported", kind))
 		return nil, nil, pairs
 	}
-	prepare := func(r arch.Rope, factors []float32) *rotation {
+	prepare := func(r rotary, factors []float32) *rotation {
 		rope, err := newRope(r, factors)
 		if err != nil {
 			b.fail(err)
@@ -144,13 +143,16 @@ func (b *binder) rotations() (global, local *rotation, pairs Pairing) {
 	if err != nil {
 		b.fail(err)
 	}
-	global = prepare(b.params.Rope, factors)
+	global = prepare(b.rope, factors)
 	local = global
 	if b.params.LocalRope != b.params.Rope {
-		local = prepare(b.params.LocalRope, nil)
+		local = prepare(rotary{Rope: b.params.LocalRope, extFactor: 1}, nil)
 	}
 	return global, local, pairs
 }
+
+// Tensors with the divisors of longrope.
+const longFactors, shortFactors = "rope_factors_long.weight", "rope_factors_short.weight"
 
 // ropeFactors are the divisors of the frequencies that a file may bring; nil if it does not. Of longrope's two lists the one for long
 // contexts counts when the context is longer than that of the first training. That way a sequence's past stays valid as it grows.
@@ -159,17 +161,16 @@ func (b *binder) ropeFactors() ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	const longName, shortName = "rope_factors_long.weight", "rope_factors_short.weight"
-	long, errLong := b.factors(longName)
-	short, errShort := b.factors(shortName)
+	long, errLong := b.factors(longFactors)
+	short, errShort := b.factors(shortFactors)
 	needed := b.params.Rope.Scaling == "longrope" || long != nil || short != nil
 	switch err := errors.Join(errLong, errShort); {
 	case err != nil || !needed:
 		return table, err
 	case long == nil || short == nil:
-		return nil, fmt.Errorf("longrope needs both %s and %s", longName, shortName)
+		return nil, fmt.Errorf("longrope needs both %s and %s", longFactors, shortFactors)
 	case table != nil:
-		return nil, fmt.Errorf("the file has rope_freqs.weight as well as %s and %s: which divides the frequencies is not clear", longName, shortName)
+		return nil, fmt.Errorf("the file has rope_freqs.weight as well as %s and %s: which divides the frequencies is not clear", longFactors, shortFactors)
 	case b.context > b.params.Rope.OrigCtx:
 		return long, nil
 	}

@@ -13,6 +13,7 @@ import (
 // order that depends on nothing but the operation, so threads never change a bit; in exact precision neither does the number of rows.
 type cpu struct {
 	exact    bool
+	cache    gguf.Type // of keys and values
 	pool     *par.Pool
 	mul      *kernel.Multiplier
 	products []kernel.Product // of the product at hand
@@ -25,11 +26,13 @@ type scratch struct {
 	queries   []kernel.Query
 }
 
-// newCPU makes a backend for a number of threads (0: the cores this process may use).
-func newCPU(precision Precision, threads int) *cpu {
-	pool := kernel.NewPool(threads)
-	exact := precision == Exact
-	return &cpu{exact: exact, pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads())}
+// newCPU makes a backend with the precision, the threads and the type of cache that the options name.
+func newCPU(o *Options) *cpu {
+	pool := kernel.NewPool(o.Threads)
+	exact := o.Precision == Exact
+	return &cpu{
+		exact: exact, cache: o.cacheType(), pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads()),
+	}
 }
 
 func (c *cpu) Close() error {
@@ -106,7 +109,7 @@ func (c *cpu) Bind(t *gguf.Tensor, data []byte) (Weight, error) {
 
 func (c *cpu) NewBuffer() Buffer { return &matrix{} }
 
-func (c *cpu) NewState(layers []CacheShape) (State, error) { return newPaged(layers, c.exact), nil }
+func (c *cpu) NewState(layers []CacheShape) (State, error) { return newPaged(layers, c.cache), nil }
 
 func (c *cpu) Upload(dst Buffer, width int, values []float32) {
 	d := mat(dst)

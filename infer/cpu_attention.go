@@ -1,6 +1,9 @@
 package infer
 
-import "github.com/ggufkit/ggufkit/internal/kernel"
+import (
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/kernel"
+)
 
 // attentionQueries is about how many query vectors of one key head a thread takes at a time: a page that is decoded serves all of them.
 const attentionQueries = 96
@@ -55,6 +58,6 @@ func (s *scratch) attend(j *attentionJob, out, q *matrix, a *Attention) {
 	}
 	keys, values := state.layout.caches(a.Layer)
 	s.attention.Run(&kernel.Attention{
-		Keys: keys, Values: values, Page: pagePositions, Scale: a.Scale, Softcap: a.Softcap, Exact: state.layout.exact,
+		Keys: keys, Values: values, Page: pagePositions, Scale: a.Scale, Softcap: a.Softcap, Exact: state.layout.typ == gguf.F32,
 	}, s.queries, func(page int) (keys, values []byte) { return state.head(a.Layer, page, j.kvHead) })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/kernel"
+	"github.com/ggufkit/ggufkit/quantize/block"
 )
 
 // pagePositions is how many positions a page holds.
@@ -23,7 +24,7 @@ type paged struct {
 	len    int
 }
 
-// page holds float32 in exact precision and float16 in fast, little-endian.
+// page holds keys and values in the type of the layout, little-endian.
 type page struct {
 	owners int
 	data   []byte
@@ -34,11 +35,12 @@ type pageLayout struct {
 	layers []CacheShape
 	start  []int // of each layer
 	size   int
-	exact  bool
+	typ    gguf.Type // F32, which only exact precision has, F16 or Q8_0
 }
 
-func newPaged(layers []CacheShape, exact bool) *paged {
-	l := &pageLayout{layers: layers, start: make([]int, len(layers)), exact: exact}
+// newPaged makes the memory of an empty sequence. Widths of heads are whole blocks of the type.
+func newPaged(layers []CacheShape, typ gguf.Type) *paged {
+	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ}
 	for il, s := range layers {
 		l.start[il] = l.size
 		keys, values := l.caches(il)
@@ -49,12 +51,12 @@ func newPaged(layers []CacheShape, exact bool) *paged {
 
 // caches are how the keys and values of a head of a layer lie.
 func (l *pageLayout) caches(layer int) (keys, values kernel.Cache) {
-	typ, size := gguf.F16, 2
-	if l.exact {
-		typ, size = gguf.F32, 4
+	cache := func(width int) kernel.Cache {
+		size, _ := l.typ.RowBytes(uint64(width))
+		return kernel.Cache{Type: l.typ, Width: width, Stride: int(size)}
 	}
 	s := l.layers[layer]
-	return kernel.Cache{Type: typ, Width: s.HeadK, Stride: size * s.HeadK}, kernel.Cache{Type: typ, Width: s.HeadV, Stride: size * s.HeadV}
+	return cache(s.HeadK), cache(s.HeadV)
 }
 
 // newPage makes a page of zeros.
@@ -147,10 +149,7 @@ func (s *paged) head(layer, page, head int) (keys, values []byte) {
 
 // put stores the keys and values of one position; its page is not shared.
 func (s *paged) put(layer, pos int, k, v []float32) {
-	encode := kernel.EncodeF16
-	if s.layout.exact {
-		encode = encodeF32
-	}
+	encode := encoders[s.layout.typ]
 	kc, vc := s.layout.caches(layer)
 	slot := pos % pagePositions
 	for h := range s.layout.layers[layer].KVHeads {
@@ -158,6 +157,15 @@ func (s *paged) put(layer, pos int, k, v []float32) {
 		encode(keys[slot*kc.Stride:][:kc.Stride], k[h*kc.Width:][:kc.Width])
 		encode(values[slot*vc.Stride:][:vc.Stride], v[h*vc.Width:][:vc.Width])
 	}
+}
+
+// encoders write elements in the types that a layout may have.
+var encoders = map[gguf.Type]func(dst []byte, src []float32){gguf.F32: encodeF32, gguf.F16: kernel.EncodeF16, gguf.Q8_0: encodeQ8_0}
+
+// encodeQ8_0 writes blocks of 32.
+func encodeQ8_0(dst []byte, src []float32) {
+	codec, _ := block.ForType(gguf.Q8_0)
+	codec.Encode(dst, src)
 }
 
 // encodeF32 writes float32, little-endian.
@@ -170,12 +178,12 @@ func encodeF32(dst []byte, src []float32) {
 // roundUp is the smallest multiple of unit from n on.
 func roundUp(n, unit int) int { return (n + unit - 1) / unit * unit }
 
-// snapshotMagic starts a snapshot; then come the precision, the number of positions, the bytes of a page, and the pages.
-const snapshotMagic = "GKKV\x00\x00\x00\x02"
+// snapshotMagic starts a snapshot; then come the type of the cache, the number of positions, the bytes of a page, and the pages.
+const snapshotMagic = "GKKV\x00\x00\x00\x03"
 
 // snapshotHeader is the fixed part after the magic.
 type snapshotHeader struct {
-	Exact     bool
+	Type      gguf.Type
 	Positions uint64
 	PageSize  uint64
 }
@@ -184,7 +192,7 @@ func (s *paged) Snapshot(w io.Writer) error {
 	if _, err := io.WriteString(w, snapshotMagic); err != nil {
 		return err
 	}
-	h := snapshotHeader{Exact: s.layout.exact, Positions: uint64(s.len), PageSize: uint64(s.layout.size)}
+	h := snapshotHeader{Type: s.layout.typ, Positions: uint64(s.len), PageSize: uint64(s.layout.size)}
 	if err := binary.Write(w, binary.LittleEndian, h); err != nil {
 		return err
 	}
@@ -208,8 +216,8 @@ func (s *paged) Restore(r io.Reader, limit int) error {
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}
-	if h.Exact != s.layout.exact || h.PageSize != uint64(s.layout.size) {
-		return errors.New("snapshot: it belongs to another model or precision")
+	if h.Type != s.layout.typ || h.PageSize != uint64(s.layout.size) {
+		return errors.New("snapshot: it belongs to another model, precision or type of cache")
 	}
 	if h.Positions > uint64(limit) {
 		return fmt.Errorf("snapshot: %d positions: %w at %d", h.Positions, ErrContextFull, limit)

@@ -199,7 +199,7 @@ func TestEmbeddingRows(t *testing.T) {
 // and the magnitude is 0.1 ln(factor) + 1.
 func TestYarn(t *testing.T) {
 	r := arch.Rope{Dim: 64, FreqBase: 10000, Scaling: "yarn", Factor: 16, OrigCtx: 4096, AttnFactor: 1, BetaFast: 32, BetaSlow: 1}
-	got, err := newRope(r, nil)
+	got, err := newRope(rotary{Rope: r, extFactor: 1}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

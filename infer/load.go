@@ -11,27 +11,6 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-// Precision of the arithmetic.
-type Precision int
-
-// Precisions: Fast quantizes the activations that meet quantized weights to 8 bits and caches keys and values in 16; it gives the same bits for any
-// number of threads. Exact keeps float32 throughout and gives the same bits for any number of threads and any split of a batch.
-const (
-	Fast Precision = iota
-	Exact
-)
-
-// Options of loading a model.
-type Options struct {
-	Precision Precision
-	Threads   int // 0: the cores this process may use
-	Context   int // most positions of one sequence; 0: as trained
-	Batch     int // most tokens computed at once; 0: 512
-}
-
-// DefaultBatch is Options.Batch where it is 0.
-const DefaultBatch = 512
-
 // Model is a loaded model. It is not safe for concurrent use.
 type Model struct {
 	Params  *arch.Params
@@ -59,8 +38,8 @@ func Load(src arch.TensorSource, meta *gguf.Meta, o Options) (*Model, error) {
 
 // load is Load for a given declaration.
 func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*Model, error) {
-	if o.Threads < 0 || o.Context < 0 || o.Context > arch.MaxContext || o.Batch < 0 {
-		return nil, fmt.Errorf("options out of range: %d threads, context %d, batch %d", o.Threads, o.Context, o.Batch)
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	if f, ok := src.(*gguf.File); ok && f.Order == binary.BigEndian {
 		return nil, errors.New("the file is big-endian, which the engine does not read\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")
@@ -85,11 +64,21 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if err := refuse(spec, meta); err != nil {
 		return nil, err
 	}
+	if err := checkCache(p, o.cacheType()); err != nil {
+		return nil, err
+	}
 	b := &binder{src: src, params: p, spec: spec, context: m.Context}
+	rope := p.Rope
+	if _, ok := src.Tensor(longFactors); ok && rope.Scaling == "" {
+		rope.Scaling = "longrope" // other programs' files leave the kind out
+	}
+	if b.rope, err = o.Rope.apply(rope, spec.Name, spec.Block.Rope); err != nil {
+		return nil, err
+	}
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	b.be = newCPU(o.Precision, o.Threads)
+	b.be = newCPU(&o)
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}
@@ -155,6 +144,7 @@ type binder struct {
 	params  *arch.Params
 	spec    *arch.Spec
 	context int                     // most positions of a sequence
+	rope    rotary                  // of blocks that see all positions
 	tensors map[string]*gguf.Tensor // those that the declaration names and the source has
 	used    map[string]bool
 	errs    []error

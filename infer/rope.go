@@ -3,8 +3,6 @@ package infer
 import (
 	"fmt"
 	"math"
-
-	"github.com/ggufkit/ggufkit/arch"
 )
 
 // rope holds what the angles of a model's rotary embedding follow from.
@@ -14,7 +12,7 @@ type rope struct {
 }
 
 // newRope computes the frequencies of the pairs. factors, if any, divide them (tensors rope_freqs.weight and rope_factors_*.weight).
-func newRope(r arch.Rope, factors []float32) (*rope, error) {
+func newRope(r rotary, factors []float32) (*rope, error) {
 	out := &rope{freq: make([]float64, r.Dim/2), scale: r.AttnFactor}
 	for i := range out.freq {
 		out.freq[i] = math.Pow(r.FreqBase, -2*float64(i)/float64(r.Dim))
@@ -38,17 +36,17 @@ func newRope(r arch.Rope, factors []float32) (*rope, error) {
 
 // yarn interpolates slow pairs and leaves fast ones (Peng et al., "YaRN: Efficient Context Window Extension of Large Language Models", equations 18 to 22).
 // Between the pairs that turn BetaFast and BetaSlow times within the original context the two are blended linearly.
-func (o *rope) yarn(r arch.Rope) {
+func (o *rope) yarn(r rotary) {
 	pairAt := func(turns float64) float64 {
 		return float64(r.Dim) * math.Log(float64(r.OrigCtx)/(turns*2*math.Pi)) / (2 * math.Log(r.FreqBase))
 	}
 	low := max(math.Floor(pairAt(r.BetaFast)), 0)
 	high := min(math.Ceil(pairAt(r.BetaSlow)), float64(r.Dim-1))
 	for i, f := range o.freq {
-		slow := min(max((float64(i)-low)/max(high-low, 0.001), 0), 1)
+		slow := 1 - r.extFactor*(1-min(max((float64(i)-low)/max(high-low, 0.001), 0), 1))
 		o.freq[i] = slow*f/r.Factor + (1-slow)*f
 	}
-	if r.Factor > 1 {
+	if r.Factor > 1 && r.extFactor > 0 {
 		o.scale *= 0.1*math.Log(r.Factor) + 1
 	}
 }

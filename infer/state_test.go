@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ggufkit/ggufkit/gguf"
 	"pgregory.net/rapid"
 )
 
@@ -120,7 +121,7 @@ func TestForksAreIndependent(t *testing.T) {
 // The memory of a closed or cut sequence is not shared any more, so that its fork writes in place.
 func TestPagesAreReleased(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 1, HeadK: 2, HeadV: 2}}
-	a := newPaged(shape, true)
+	a := newPaged(shape, gguf.F32)
 	if err := a.Append(pagePositions + 8); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,7 @@ func TestBadSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := saved.Bytes()
-	positions := len(snapshotMagic) + 1 // of the number of positions
+	positions := len(snapshotMagic) + 4 // of the number of positions
 	tooLong := slices.Clone(whole)
 	tooLong[positions] = 101
 	huge := slices.Clone(whole)
@@ -200,8 +201,8 @@ func TestBadSnapshots(t *testing.T) {
 		{"cut in a page", model, whole[:len(whole)-1], "EOF"},
 		{"longer than the context", model, tooLong, "101 positions"},
 		{"absurdly long", model, huge, "positions"},
-		{"another precision", m.load(t, Options{Precision: Fast}), whole, "another model or precision"},
-		{"another model", bigger.load(t, Options{Precision: Exact}), whole, "another model or precision"},
+		{"another precision", m.load(t, Options{Precision: Fast}), whole, "another model, precision"},
+		{"another model", bigger.load(t, Options{Precision: Exact}), whole, "another model, precision"},
 	} {
 		s := newSession(t, c.model)
 		before := m.ids(10)
@@ -226,7 +227,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 func TestCacheSize(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 2, HeadK: 64, HeadV: 64}, {KVHeads: 1, HeadK: 32, HeadV: 6}}
 	perPosition := 2*(64+64) + 1*(32+6)
-	exact, fast := newPaged(shape, true), newPaged(shape, false)
+	exact, fast := newPaged(shape, gguf.F32), newPaged(shape, gguf.F16)
 	for _, s := range []*paged{exact, fast} {
 		if err := s.Append(pagePositions + 1); err != nil {
 			t.Fatal(err)
