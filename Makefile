@@ -13,7 +13,7 @@ GGUFKIT_MODELS ?= models
 export CGO_ENABLED := 0
 export GOFLAGS     := -mod=readonly $(GOFLAGS)
 
-.PHONY: build demo test noasm oracle models e2e check lint cross asm clean
+.PHONY: build demo test noasm oracle models e2e bench-models check lint cross asm clean
 
 build: ## the program, as bin/ggufkit
 	$(GO) build -trimpath -o bin/ggufkit ./cmd/ggufkit
@@ -37,6 +37,16 @@ models: ## fetch the real models into $(GGUFKIT_MODELS)
 e2e: ## with real models; needs `make models` first, and root for the test with a full disk
 	@test -d '$(GGUFKIT_MODELS)' || { echo "GGUFKIT_MODELS: there is no folder $(GGUFKIT_MODELS); run 'make models'" >&2; exit 1; }
 	GGUFKIT_MODELS='$(abspath $(GGUFKIT_MODELS))' ORACLE='$(abspath $(ORACLE))' $(GO) test -timeout 30m -tags e2e ./...
+
+RAND1B := $(GGUFKIT_MODELS)/rand1b
+
+bench-models: build $(RAND1B)-Q4_K_M.gguf $(RAND1B)-Q8_0.gguf $(RAND1B)-Q4_0.gguf ## random models of a thousand million weights, to measure speed with (5 GB)
+
+$(RAND1B)/model.safetensors: testdata/gen/random_llama.go
+	$(GO) run testdata/gen/random_llama.go '$(RAND1B)'
+
+$(RAND1B)-%.gguf: $(RAND1B)/model.safetensors
+	bin/ggufkit convert '$(RAND1B)' -o '$@' --type $*
 
 check: lint cross ## format, vet, rules, every platform, the module files
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change:" $$unformatted >&2; exit 1; }
