@@ -278,10 +278,13 @@ func (b *binder) take(name string) (*gguf.Tensor, []byte, error) {
 	if t == nil {
 		return nil, nil, nil
 	}
-	b.used[name] = true
 	want, err := t.Bytes()
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !b.used[name] {
+		b.used[name] = true
+		b.bytes += want
 	}
 	data, err := b.src.Data(t)
 	if err != nil {

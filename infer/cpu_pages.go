@@ -8,13 +8,14 @@ import (
 	"io"
 	"math"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/kernel"
 	"github.com/ggufkit/ggufkit/quantize/block"
 )
 
 // pagePositions is how many positions a page holds.
-const pagePositions = 64
+const pagePositions = arch.CachePage
 
 // paged is the memory of keys and values: a list of pages, each with all layers of pagePositions positions. Appending adds pages and copies
 // nothing; a fork shares them, and a shared page is copied when one of its owners changes it. Positions that none of its owners holds are zeros.

@@ -18,6 +18,7 @@ type Model struct {
 
 	decoder decoder
 	batch   int
+	memory  arch.Memory
 	states  map[int]State // by sequence
 	nextSeq int
 }
@@ -78,12 +79,19 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	b.be = newCPU(&o)
+	backend := newCPU(&o)
+	b.be = backend
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}
+	m.memory = arch.MemoryOf(spec, p, b.bytes, arch.MemoryOptions{
+		Context: m.Context, Batch: m.batch, Threads: backend.pool.Threads(), Cache: o.cacheType(),
+	})
 	return m, nil
 }
+
+// Memory is what the model takes: its weights, one sequence that fills the context, and what batches are computed in.
+func (m *Model) Memory() arch.Memory { return m.memory }
 
 // Close frees caches and threads. The source stays open.
 func (m *Model) Close() error {
@@ -140,6 +148,7 @@ func refuse(spec *arch.Spec, meta *gguf.Meta) error {
 // binder matches the tensors of a source with a declaration.
 type binder struct {
 	be      Backend
+	bytes   uint64 // of the tensors
 	src     arch.TensorSource
 	params  *arch.Params
 	spec    *arch.Spec

@@ -1,0 +1,87 @@
+package arch
+
+import (
+	"slices"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// CachePage is how many positions the memory of a sequence grows by.
+const CachePage = 64
+
+// MemoryOptions are what the memory of a running model depends on besides the model.
+type MemoryOptions struct {
+	Context int       // positions of a sequence
+	Batch   int       // most tokens computed at once
+	Threads int       // that compute
+	Cache   gguf.Type // of keys and values
+}
+
+// Memory is what a running model takes, in bytes.
+type Memory struct {
+	Context   int    `json:"context"`
+	Batch     int    `json:"batch"`
+	Threads   int    `json:"threads"`
+	CacheType string `json:"cache_type"`
+
+	// Weights are pages of the file, which all processes that run it share and the system can drop.
+	Weights uint64 `json:"weights"`
+	// CachePosition is the keys and values of one position, Cache those of one sequence that fills the context: it grows page by page.
+	CachePosition uint64 `json:"cache_position"`
+	Cache         uint64 `json:"cache"`
+	// Windowed is the part of Cache that belongs to blocks with a window; it is kept whole, so that a sequence can be cut anywhere.
+	Windowed uint64 `json:"windowed"`
+	// Scratch is what a batch is computed in, once it has been full.
+	Scratch uint64 `json:"scratch"`
+	// Fixed is about what the program itself takes.
+	Fixed uint64 `json:"fixed"`
+}
+
+// Anonymous is all but the weights: memory that belongs to the process alone.
+func (m *Memory) Anonymous() uint64 { return m.Cache + m.Scratch + m.Fixed }
+
+// fixedMemory is about what the program takes without a model.
+const fixedMemory = 8 << 20
+
+// MemoryOf computes what a model takes whose tensors have the given number of bytes in all.
+func MemoryOf(s *Spec, p *Params, weights uint64, o MemoryOptions) Memory {
+	m := Memory{
+		Context: o.Context, Batch: o.Batch, Threads: o.Threads, CacheType: o.Cache.String(),
+		Weights: weights, Scratch: scratch(s, p, o), Fixed: fixedMemory,
+	}
+	pages := uint64((o.Context + CachePage - 1) / CachePage)
+	for il, heads := range p.NHeadKV {
+		keys, _ := o.Cache.RowBytes(uint64(p.HeadK))
+		values, _ := o.Cache.RowBytes(uint64(p.HeadV))
+		n := uint64(heads) * (keys + values)
+		m.CachePosition += n
+		if p.Windowed[il] {
+			m.Windowed += n * CachePage * pages
+		}
+	}
+	m.Cache = m.CachePosition * CachePage * pages
+	return m
+}
+
+// scratch is the buffers of a batch and what each thread computes in.
+func scratch(s *Spec, p *Params, o MemoryOptions) uint64 {
+	const (
+		float   = 4 // bytes
+		panel   = 16
+		queries = 96 // that a thread attends with at a time
+		keys    = 256
+		pieces  = 64 // of keys and values that are decoded together
+	)
+	heads, keyHeads, ff := slices.Max(p.NHead), slices.Max(p.NHeadKV), slices.Max(p.NFF)
+	rows := min(o.Batch, o.Context)
+	widest := max(p.NEmbd, ff, heads*p.HeadV)
+	row := 2*p.NEmbd + (heads+keyHeads)*(p.HeadK+p.HeadV) + ff + p.Rope.Dim + p.LocalRope.Dim
+	if s.Block.Gated {
+		row += ff
+	}
+	total := uint64(rows) * uint64(float*(row+widest)) // the operand of a product is packed
+	thread := 2*panel*widest + panel*float*1024 + rows*panel*float
+	thread += float * (max(queries, heads/max(keyHeads, 1))*(p.HeadK+p.HeadV+keys) + pieces*(p.HeadK+max(p.HeadK, p.HeadV)))
+	total += uint64(o.Threads) * uint64(thread)
+	return total + 2*float*uint64(p.NVocab) // logits, and a copy of them
+}
