@@ -24,7 +24,9 @@ type Pool struct {
 	threads  int
 	pause    func()
 	mu       sync.Mutex // held during a job: there is one at a time
+	jobs     []*job     // that have been used and may be again
 	job      atomic.Pointer[job]
+	count    atomic.Uint64 // of jobs so far; changes after job does
 	sleepers atomic.Int32
 	wake     chan struct{}
 	finished chan struct{}
@@ -32,15 +34,19 @@ type Pool struct {
 	workers  sync.WaitGroup
 }
 
-// job is one call of For. The counters are on cache lines of their own.
+// job is one call of For or Ranges. The counters are on cache lines of their own.
 type job struct {
 	f      func(worker, i int)
+	ranges func(worker, lo, hi int) // or this one, for pieces of grain
+	grain  int
+	total  int
 	n      int64
-	_      [48]byte
+	_      [24]byte
 	next   atomic.Int64 // the first item that nobody has taken
 	_      [56]byte
 	done   atomic.Int64 // items that are finished
 	waits  atomic.Int32 // see wait
+	users  atomic.Int32 // workers that may be looking at it: it is not used again before they are gone
 	failed atomic.Pointer[any]
 	_      [40]byte
 }
@@ -62,10 +68,8 @@ func NewPool(threads int, pause func()) *Pool {
 		pause = func() {}
 	}
 	p := &Pool{threads: threads, pause: pause, wake: make(chan struct{}, threads), finished: make(chan struct{}, 1)}
-	none := &job{}
-	p.job.Store(none)
 	for w := 1; w < threads; w++ {
-		p.workers.Go(func() { p.work(w, none) })
+		p.workers.Go(func() { p.work(w) })
 	}
 	return p
 }
@@ -97,9 +101,54 @@ func (p *Pool) For(n int, f func(worker, i int)) {
 		}
 		return
 	}
-	j := &job{f: f, n: int64(n)}
+	j := p.unused()
+	j.f, j.ranges, j.n = f, nil, int64(n)
+	p.do(j)
+}
+
+// Ranges splits [0, n) into pieces of at most grain and calls f(worker, lo, hi) for each, as For does. The pieces depend on n and
+// grain alone.
+func (p *Pool) Ranges(n, grain int, f func(worker, lo, hi int)) {
+	if n <= 0 {
+		return
+	}
+	grain = max(grain, 1)
+	pieces := (n-1)/grain + 1
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.threads == 1 || pieces == 1 {
+		for lo := 0; lo < n; lo += grain {
+			f(0, lo, min(lo+grain, n))
+		}
+		return
+	}
+	j := p.unused()
+	j.f, j.ranges, j.grain, j.total, j.n = nil, f, grain, n, int64(pieces)
+	p.do(j)
+}
+
+// unused is a job that no worker looks at, with its counters at zero.
+func (p *Pool) unused() *job {
+	current := p.job.Load()
+	for _, j := range p.jobs {
+		if j != current && j.users.Load() == 0 {
+			j.next.Store(0)
+			j.done.Store(0)
+			j.waits.Store(callerLooks)
+			j.failed.Store(nil)
+			return j
+		}
+	}
+	j := &job{}
+	p.jobs = append(p.jobs, j)
+	return j
+}
+
+// do hands a job over, works on it and waits for it.
+func (p *Pool) do(j *job) {
 	p.job.Store(j)
-	for range min(int(p.sleepers.Load()), n-1) {
+	p.count.Add(1)
+	for range min(int(p.sleepers.Load()), int(j.n)-1) {
 		select {
 		case p.wake <- struct{}{}:
 		default: // as many are being woken already
@@ -110,19 +159,6 @@ func (p *Pool) For(n int, f func(worker, i int)) {
 	if v := j.failed.Load(); v != nil {
 		panic(*v)
 	}
-}
-
-// Ranges splits [0, n) into pieces of at most grain and calls f(worker, lo, hi) for each, as For does. The pieces depend on n and
-// grain alone.
-func (p *Pool) Ranges(n, grain int, f func(worker, lo, hi int)) {
-	if n <= 0 {
-		return
-	}
-	grain = max(grain, 1)
-	p.For((n-1)/grain+1, func(worker, i int) {
-		lo := i * grain
-		f(worker, lo, lo+min(grain, n-lo))
-	})
 }
 
 // take works on items of j until there are none left.
@@ -143,13 +179,19 @@ func (p *Pool) take(j *job, worker int) {
 func (j *job) run(worker, i int) {
 	defer func() {
 		if v := recover(); v != nil {
-			j.failed.CompareAndSwap(nil, &v)
+			failure := v // a variable of its own: only this one is allocated
+			j.failed.CompareAndSwap(nil, &failure)
 			if skipped := j.n - j.next.Swap(j.n); skipped > 0 {
 				j.done.Add(skipped)
 			}
 		}
 	}()
-	j.f(worker, i)
+	if j.f != nil {
+		j.f(worker, i)
+		return
+	}
+	lo := i * j.grain
+	j.ranges(worker, lo, min(lo+j.grain, j.total))
 }
 
 // wait returns when all items are finished. What is left when the caller has none to take is at most an item for each other worker.
@@ -165,13 +207,20 @@ func (p *Pool) wait(j *job) {
 	<-p.finished
 }
 
-// work is the life of a worker; last is the job that it need not look at.
-func (p *Pool) work(worker int, last *job) {
-	changed := func() bool { return p.job.Load() != last || p.stop.Load() }
+// work is the life of a worker.
+func (p *Pool) work(worker int) {
+	var seen uint64 // how many jobs this worker need not look at
+	changed := func() bool { return p.count.Load() != seen || p.stop.Load() }
 	for !p.stop.Load() {
-		if j := p.job.Load(); j != last {
-			last = j
-			p.take(j, worker)
+		if n := p.count.Load(); n != seen {
+			seen = n
+			j := p.job.Load()
+			// If it is still the current job, it is not used again until users is back at zero.
+			j.users.Add(1)
+			if p.job.Load() == j {
+				p.take(j, worker)
+			}
+			j.users.Add(-1)
 			continue
 		}
 		if p.look(changed) {

@@ -188,3 +188,18 @@ func BenchmarkPool(b *testing.B) {
 		})
 	}
 }
+
+// Jobs are used again, so that handing one over takes no memory.
+func TestPoolAllocatesNothing(t *testing.T) {
+	p := NewPool(3, nil)
+	defer p.Close()
+	var sum atomic.Int64
+	item := func(_, i int) { sum.Add(int64(i)) }
+	pieces := func(_, lo, hi int) { sum.Add(int64(hi - lo)) }
+	if n := testing.AllocsPerRun(2000, func() { p.For(5, item); p.Ranges(9, 2, pieces) }); n > 0 {
+		t.Errorf("%g allocations for two jobs", n)
+	}
+	if want := int64(2001 * (10 + 9)); sum.Load() != want {
+		t.Errorf("a sum of %d, want %d", sum.Load(), want)
+	}
+}
