@@ -175,7 +175,7 @@ func TestRecognize(t *testing.T) {
 		modelType string
 		change    func(map[string]any)
 	}{
-		"qwen2": {"qwen2", pattern(patterns["qwen2"].pattern)},
+		"qwen2": {"qwen2", pattern(qwen2Pattern)},
 		"gpt-2": {"gpt2", func(o map[string]any) {
 			o["pre_tokenizer"] = map[string]any{"type": "ByteLevel", "add_prefix_space": false}
 		}},
