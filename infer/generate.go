@@ -3,13 +3,13 @@ package infer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 )
 
 // Sampler chooses tokens; package sample has one.
 type Sampler interface {
-	// Accept tells it about a token of the prompt or output.
+	// AcceptPrompt tells it about the tokens that stand before the output.
+	AcceptPrompt(ids []int32)
+	// Accept tells it about a token of the output.
 	Accept(id int32)
 	// Next chooses a token.
 	Next(logits []float32) (int32, error)
@@ -19,43 +19,41 @@ type Sampler interface {
 type GenerateOptions struct {
 	MaxTokens int                 // most tokens to generate; negative: no limit but the context
 	EOG       func(id int32) bool // reports the tokens that end a generation
+	// Shift makes room when the context is full: the older half of the tokens after the first Keep ones is dropped and the rest runs again. A
+	// generation without MaxTokens may then go on until the model or the receiver ends it.
+	Shift bool
+	Keep  int
 }
 
 // StopReason says why a generation ended.
 type StopReason string
 
-// Reasons: the model chose a token that ends the text, or a limit was reached.
+// Reasons: the model chose a token that ends the text, the receiver has found a stop text, or a limit was reached.
 const (
 	StopEnd    StopReason = "stop"
+	StopText   StopReason = "stop text"
 	StopLength StopReason = "length"
 )
 
-// Generate runs a prompt after what the session holds and then token after token as the sampler chooses. emit gets each token before the next is
-// computed; the token that ends the text is not emitted. The sampler is told about the prompt here, and must have been told before
-// about what the session already holds. Generation ends with StopLength when the context is full.
-func Generate(ctx context.Context, s *Session, prompt []int32, sampler Sampler, o GenerateOptions, emit func(id int32) error) (StopReason, error) {
-	if s.Len()+len(prompt) > s.model.Context {
-		return "", fmt.Errorf("%d tokens held and a prompt of %d: %w at %d", s.Len(), len(prompt), ErrContextFull, s.model.Context)
+// ErrStop is what the receiver of tokens returns to end the generation with StopText.
+var ErrStop = errors.New("a stop text is complete")
+
+// Generate makes the transcript hold a prompt and goes on with token after token as the sampler chooses, which is told about the prompt first. emit gets
+// each token before the next is computed; the token that ends the text is not emitted. ctx ends it between two tokens. Without a shift it ends
+// with StopLength when prompt and output fill the context.
+func Generate(ctx context.Context, t *Transcript, prompt []int32, sampler Sampler, o GenerateOptions, emit func(id int32) error) (StopReason, error) {
+	logits, _, err := t.Run(ctx, prompt)
+	if err != nil {
+		return "", err
 	}
-	var logits []float32
-	var err error
-	for piece := range slices.Chunk(prompt, s.model.batch) { // so that a long prompt can be cancelled
-		if err := ctx.Err(); err != nil {
-			return "", err
-		}
-		if logits, err = s.Append(piece); err != nil {
-			return "", err
-		}
-	}
-	if logits == nil {
-		return "", errors.New("no tokens to run")
-	}
-	for _, id := range prompt {
-		sampler.Accept(id)
-	}
+	sampler.AcceptPrompt(prompt)
 	for count := 0; count != o.MaxTokens; count++ {
 		if err := ctx.Err(); err != nil {
 			return "", err
+		}
+		full := len(t.ids) >= t.session.model.Context
+		if full && !o.Shift {
+			break
 		}
 		id, err := sampler.Next(logits)
 		if err != nil {
@@ -65,15 +63,25 @@ func Generate(ctx context.Context, s *Session, prompt []int32, sampler Sampler, 
 			return StopEnd, nil
 		}
 		sampler.Accept(id)
-		if err := emit(id); err != nil {
+		if err := emit(id); errors.Is(err, ErrStop) {
+			return StopText, nil
+		} else if err != nil {
 			return "", err
 		}
-		if s.Len() >= s.model.Context || count+1 == o.MaxTokens {
+		if count+1 == o.MaxTokens {
 			break
 		}
-		if logits, err = s.Append([]int32{id}); err != nil {
+		if full {
+			if shifted, err := t.shift(ctx, o.Keep); err != nil {
+				return "", err
+			} else if !shifted {
+				break
+			}
+		}
+		if err := t.append([]int32{id}); err != nil {
 			return "", err
 		}
+		logits = t.logits
 	}
 	return StopLength, nil
 }

@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -10,8 +11,18 @@ import (
 	"github.com/ggufkit/ggufkit/infer/sample"
 )
 
+// newTranscript starts a sequence.
+func newTranscript(t testing.TB, m *Model) *Transcript {
+	t.Helper()
+	s, err := m.NewTranscript()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // generate returns the tokens that follow a prompt, and why they end.
-func generate(t testing.TB, s *Session, prompt []int32, so sample.Options, o GenerateOptions) ([]int32, StopReason) {
+func generate(t testing.TB, s *Transcript, prompt []int32, so sample.Options, o GenerateOptions) ([]int32, StopReason) {
 	t.Helper()
 	sampler, err := sample.New(so)
 	if err != nil {
@@ -41,7 +52,7 @@ func TestSameRequestSameTokens(t *testing.T) {
 	m := llamaTiny()
 	prompt := m.ids(50)
 	for _, so := range []sample.Options{greedy, random} {
-		want, reason := generate(t, newSession(t, m.load(t, Options{Precision: Exact, Threads: 1})), prompt, so, GenerateOptions{MaxTokens: 40})
+		want, reason := generate(t, newTranscript(t, m.load(t, Options{Precision: Exact, Threads: 1})), prompt, so, GenerateOptions{MaxTokens: 40})
 		if reason != StopLength || len(want) != 40 {
 			t.Fatalf("%d tokens, %s", len(want), reason)
 		}
@@ -49,7 +60,7 @@ func TestSameRequestSameTokens(t *testing.T) {
 			for _, batch := range []int{1, 7, 512} {
 				model := m.load(t, Options{Precision: Exact, Threads: threads, Batch: batch})
 				for range 2 {
-					s := newSession(t, model)
+					s := newTranscript(t, model)
 					if got, _ := generate(t, s, prompt, so, GenerateOptions{MaxTokens: 40}); !slices.Equal(got, want) {
 						t.Fatalf("threads %d, batch %d: %v, want %v", threads, batch, got, want)
 					}
@@ -57,24 +68,14 @@ func TestSameRequestSameTokens(t *testing.T) {
 			}
 		}
 		model := m.load(t, Options{Precision: Exact})
-		prefix := newSession(t, model)
-		all(t, prefix, prompt[:30], 30)
+		prefix := newTranscript(t, model)
+		generate(t, prefix, prompt[:30], so, GenerateOptions{MaxTokens: 3})
 		cached := prefix.Fork()
-		all(t, prefix, m.ids(20), 20) // goes another way
-		sampler, err := sample.New(so)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range prompt[:30] {
-			sampler.Accept(id)
-		}
-		var got []int32
-		_, err = Generate(t.Context(), cached, prompt[30:], sampler, GenerateOptions{MaxTokens: 40, EOG: func(int32) bool { return false }}, func(id int32) error {
-			got = append(got, id)
-			return nil
-		})
-		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("after a cached prefix: %v (%v), want %v", got, err, want)
+		generate(t, prefix, m.ids(20), so, GenerateOptions{MaxTokens: 20}) // goes another way
+		for _, s := range []*Transcript{cached, prefix, prefix} {
+			if got, _ := generate(t, s, prompt, so, GenerateOptions{MaxTokens: 40}); !slices.Equal(got, want) {
+				t.Fatalf("after a cached prefix: %v, want %v", got, want)
+			}
 		}
 	}
 }
@@ -82,7 +83,7 @@ func TestSameRequestSameTokens(t *testing.T) {
 // Models of one file in different goroutines do not disturb each other.
 func TestModelsSideBySide(t *testing.T) {
 	m := llamaTiny()
-	want, _ := generate(t, newSession(t, m.load(t, Options{})), m.ids(20), random, GenerateOptions{MaxTokens: 20})
+	want, _ := generate(t, newTranscript(t, m.load(t, Options{})), m.ids(20), random, GenerateOptions{MaxTokens: 20})
 	var models []*Model
 	for range 3 {
 		models = append(models, m.load(t, Options{Threads: 2}))
@@ -90,7 +91,7 @@ func TestModelsSideBySide(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, model := range models {
 		wg.Go(func() {
-			if got, _ := generate(t, newSession(t, model), m.ids(20), random, GenerateOptions{MaxTokens: 20}); !slices.Equal(got, want) {
+			if got, _ := generate(t, newTranscript(t, model), m.ids(20), random, GenerateOptions{MaxTokens: 20}); !slices.Equal(got, want) {
 				t.Errorf("%v, want %v", got, want)
 			}
 		})
@@ -102,20 +103,19 @@ func TestGenerateStops(t *testing.T) {
 	m := llamaTiny()
 	model := m.load(t, Options{Precision: Exact, Context: 30})
 	prompt := m.ids(10)
-	free, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1})
-	// The last token is chosen after position 29 and has no place of its own.
-	if reason != StopLength || len(free) != 21 {
+	free, reason := generate(t, newTranscript(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1})
+	if reason != StopLength || len(free) != 20 {
 		t.Errorf("%d tokens in a context of 30 after 10, %s", len(free), reason)
 	}
 	for _, n := range []int{0, 1, 5} {
-		got, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: n})
+		got, reason := generate(t, newTranscript(t, model), prompt, greedy, GenerateOptions{MaxTokens: n})
 		if reason != StopLength || !slices.Equal(got, free[:n]) {
 			t.Errorf("%d tokens: %v, %s", n, got, reason)
 		}
 	}
 	end := free[7]
 	at := slices.Index(free, end)
-	got, reason := generate(t, newSession(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1, EOG: func(id int32) bool { return id == end }})
+	got, reason := generate(t, newTranscript(t, model), prompt, greedy, GenerateOptions{MaxTokens: -1, EOG: func(id int32) bool { return id == end }})
 	if reason != StopEnd || !slices.Equal(got, free[:at]) {
 		t.Errorf("until token %d: %v, %s, want %v", end, got, reason, free[:at])
 	}
@@ -123,6 +123,7 @@ func TestGenerateStops(t *testing.T) {
 
 type fixed struct{ err error }
 
+func (fixed) AcceptPrompt([]int32)            {}
 func (fixed) Accept(int32)                    {}
 func (f fixed) Next([]float32) (int32, error) { return 3, f.err }
 
@@ -132,18 +133,31 @@ func TestGenerateErrors(t *testing.T) {
 	never := GenerateOptions{MaxTokens: 5, EOG: func(int32) bool { return false }}
 	stop := errors.New("stop")
 	none := func(int32) error { return nil }
-	if _, err := Generate(t.Context(), newSession(t, model), m.ids(3), fixed{stop}, never, none); !errors.Is(err, stop) {
+	if _, err := Generate(t.Context(), newTranscript(t, model), m.ids(3), fixed{stop}, never, none); !errors.Is(err, stop) {
 		t.Errorf("sampler's error: %v", err)
 	}
-	if _, err := Generate(t.Context(), newSession(t, model), m.ids(3), fixed{}, never, func(int32) error { return stop }); !errors.Is(err, stop) {
+	if _, err := Generate(t.Context(), newTranscript(t, model), m.ids(3), fixed{}, never, func(int32) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("receiver's error: %v", err)
 	}
-	if _, err := Generate(t.Context(), newSession(t, model), m.ids(31), fixed{}, never, none); !errors.Is(err, ErrContextFull) {
+	if _, err := Generate(t.Context(), newTranscript(t, model), m.ids(31), fixed{}, never, none); !errors.Is(err, ErrContextFull) {
 		t.Errorf("long prompt: %v", err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := Generate(t.Context(), newTranscript(t, model), nil, fixed{}, never, none); err == nil {
+		t.Error("no error for an empty prompt")
+	}
 	count := 0
-	_, err := Generate(ctx, newSession(t, model), m.ids(3), fixed{}, never, func(int32) error {
+	reason, err := Generate(t.Context(), newTranscript(t, model), m.ids(3), fixed{}, never, func(int32) error {
+		if count++; count == 2 {
+			return fmt.Errorf("found: %w", ErrStop)
+		}
+		return nil
+	})
+	if reason != StopText || err != nil || count != 2 {
+		t.Errorf("a stop text: %q, %v after %d tokens", reason, err, count)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	count = 0
+	_, err = Generate(ctx, newTranscript(t, model), m.ids(3), fixed{}, never, func(int32) error {
 		if count++; count == 2 {
 			cancel()
 		}
@@ -153,8 +167,8 @@ func TestGenerateErrors(t *testing.T) {
 		t.Errorf("cancelled: %v after %d tokens", err, count)
 	}
 	// A long prompt is left between its pieces.
-	s := newSession(t, model)
-	if _, err := Generate(ctx, s, m.ids(20), fixed{}, never, none); !errors.Is(err, context.Canceled) || s.Len() > 4 {
-		t.Errorf("cancelled before the prompt: %v, %d positions", err, s.Len())
+	s := newTranscript(t, model)
+	if _, err := Generate(ctx, s, m.ids(20), fixed{}, never, none); !errors.Is(err, context.Canceled) || len(s.IDs()) > 4 {
+		t.Errorf("cancelled before the prompt: %v, %d positions", err, len(s.IDs()))
 	}
 }

@@ -26,6 +26,9 @@ Example:
 }
 
 func chatOnce(c *cli.Context, u *ui) error {
+	if !c.IsSet("prompt") {
+		return usagef("usage: "+c.Command.UsageText, "chat needs --prompt")
+	}
 	g, err := startGeneration(c, u)
 	if err != nil {
 		return err
@@ -40,7 +43,7 @@ func chatOnce(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	return g.write(c.Context, u, ids)
+	return g.once(c, u, ids)
 }
 
 // renderChat puts one question into the default template of a vocabulary.

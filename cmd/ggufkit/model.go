@@ -98,8 +98,11 @@ func sampleFlags() []cli.Flag {
 		&cli.IntFlag{Name: "top-k", Value: 40, Usage: "draw from the `K` most likely tokens (0: all)"},
 		&cli.Float64Flag{Name: "top-p", Value: 0.95, Usage: "draw from the most likely tokens that together have probability `P` (1: all)"},
 		&cli.Float64Flag{Name: "min-p", Value: 0.05, Usage: "draw from tokens at least `P` times as likely as the first (0: all)"},
-		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely by `X` (1: off)"},
-		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "look back `N` tokens for the penalty (0: off, -1: all)"},
+		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely: logits above 0 are divided by `X`, others multiplied (1: off)"},
+		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "look back `N` tokens of prompt and text for the repeat penalty (0: off, -1: all)"},
+		&cli.Float64Flag{Name: "presence-penalty", Usage: "take `X` off the logits of tokens that the text has already"},
+		&cli.Float64Flag{Name: "frequency-penalty", Usage: "take `X` off the logits of tokens for each time that the text has them already"},
+		&cli.BoolFlag{Name: "ignore-eos", Usage: "never let the model end the text"},
 		&cli.Int64Flag{Name: "seed", Aliases: []string{"s"}, Value: -1, Usage: "the same `SEED` gives the same text (-1: another one every time)"},
 	}
 }
@@ -116,6 +119,9 @@ func samplerOptions(c *cli.Context, seed uint64) sample.Options {
 		MinP:          float32(c.Float64("min-p")),
 		RepeatPenalty: float32(c.Float64("repeat-penalty")),
 		RepeatLastN:   c.Int("repeat-last-n"),
-		Seed:          seed,
+
+		PresencePenalty:  float32(c.Float64("presence-penalty")),
+		FrequencyPenalty: float32(c.Float64("frequency-penalty")),
+		Seed:             seed,
 	}
 }

@@ -1,23 +1,42 @@
 package main
 
-import "github.com/urfave/cli/v2"
+import (
+	"fmt"
+
+	"github.com/ggufkit/ggufkit/infer"
+	"github.com/urfave/cli/v2"
+)
 
 func runCommand(u *ui) *cli.Command {
+	flags := append(generateFlags(),
+		&cli.IntFlag{Name: "samples", Value: 1, Usage: "write `N` texts that follow the prompt, with the seeds SEED, SEED+1, ..."},
+		jsonFlag())
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "go on from a text",
 		UsageText: "ggufkit run -m MODEL -p TEXT [flags]",
-		Description: `The prompt is taken as it is: no chat template ('ggufkit chat' has one). What follows it comes on stdout as it is made.
+		Description: `The prompt is taken as it is: no chat template ('ggufkit chat' has one). What follows it comes on stdout as it is made, and how fast it
+was on stderr. Of several samples each comes after a line "--- sample 1 of 3, seed 7"; the prompt is computed once for all.
+--json prints {"prompt_tokens", "samples": [{"seed", "text", "ids", "finish_reason", "stop_text"}], "timings"} at the end; a text finishes by "stop"
+(the model ended it), "stop text" or "length" (-n or the context).
 
 Examples:
   ggufkit run -m model.gguf -p 'To be, or not' -n 100 --seed 1
-  ggufkit run -m model.gguf -p 'The capital of France is' --temp 0 -n 8 -q`,
-		Flags:  generateFlags(),
+  ggufkit run -m model.gguf -p 'The capital of France is' --temp 0 -n 8 -q
+  ggufkit run -m model.gguf -p 'Q: Why? A:' --stop 'Q:' --samples 3 --json
+  ggufkit run -m model.gguf -p 'Once upon a time' -n 5000 -c 512 --context-shift --keep 16`,
+		Flags:  flags,
 		Action: u.action(0, 0, func(c *cli.Context) error { return runText(c, u) }),
 	}
 }
 
 func runText(c *cli.Context, u *ui) error {
+	if !c.IsSet("prompt") {
+		return usagef("usage: "+c.Command.UsageText, "run needs --prompt")
+	}
+	if n := c.Int("samples"); n < 1 || n > maxSamples {
+		return usagef("", "--samples %d: expected 1 to %d", n, maxSamples)
+	}
 	g, err := startGeneration(c, u)
 	if err != nil {
 		return err
@@ -27,5 +46,66 @@ func runText(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	return g.write(c.Context, u, ids)
+	return g.once(c, u, ids)
+}
+
+// maxSamples bounds --samples.
+const maxSamples = 1 << 16
+
+// once prints the texts that follow a prompt and how fast it was.
+func (g *generation) once(c *cli.Context, u *ui, ids []int32) error {
+	t, err := g.model.NewTranscript()
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	prompt, err := g.read(c.Context, t, ids)
+	if err != nil {
+		return err
+	}
+	show := func(s string) error {
+		u.printf("%s", s)
+		return u.out.err // nobody reads on: stop
+	}
+	if c.Bool("json") {
+		show = func(string) error { return nil }
+	}
+	texts, err := g.samples(c, u, t, ids, show)
+	times := g.timings(prompt, texts...)
+	switch {
+	case err == nil && c.Bool("json"):
+		return u.jsonLine(struct {
+			Prompt  int     `json:"prompt_tokens"`
+			Samples []*text `json:"samples"`
+			Timings timings `json:"timings"`
+		}{len(ids), texts, times})
+	case len(texts) > 0:
+		times.note(u)
+	}
+	return err
+}
+
+// samples writes --samples texts that follow what the transcript holds. After an error the last one is as long as it was then.
+func (g *generation) samples(c *cli.Context, u *ui, t *infer.Transcript, ids []int32, show func(string) error) (texts []*text, err error) {
+	n := max(c.Int("samples"), 1)
+	for i := range n {
+		seed := g.sampler.Seed + uint64(i)
+		if n > 1 {
+			_ = show(fmt.Sprintf("--- sample %d of %d, seed %d\n", i+1, n, seed))
+		}
+		fork := t.Fork()
+		text, err := g.write(c.Context, fork, ids, seed, show)
+		fork.Close()
+		if text != nil && (err == nil || len(text.IDs) > 0) {
+			_ = show("\n")
+			texts = append(texts, text)
+		}
+		if err != nil {
+			return texts, err
+		}
+		if text.full(g.limits.MaxTokens) {
+			u.note("the context is full: %d tokens (-c makes it larger, --context-shift goes on)", g.model.Context)
+		}
+	}
+	return texts, nil
 }

@@ -11,15 +11,19 @@ import (
 	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
-// Options of a sampler, in the order in which they act: penalty, top-k, top-p, min-p, temperature, draw.
+// Options of a sampler, in the order in which they act: forbidden tokens, penalties, top-k, top-p, min-p, temperature, draw.
 type Options struct {
 	Temperature   float32 // divides the logits; 0: the most likely token, the lowest id on a tie
 	TopK          int     // keeps the most likely tokens; 0: off
 	TopP          float32 // keeps the fewest most likely tokens that together have this probability, at least one; 1: off
 	MinP          float32 // keeps tokens with at least this part of the highest probability; 0: off
 	RepeatPenalty float32 // divides positive logits and multiplies negative ones of the tokens in the window; 1: off
-	RepeatLastN   int     // window of the penalty over prompt and output; 0: off, -1: all
-	Seed          uint64
+	RepeatLastN   int     // window of the repeat penalty over prompt and output; 0: off, -1: all
+	// Penalties of all tokens of the output, whatever the window; the prompt does not count. Negative ones favour what came already.
+	FrequencyPenalty float32 // taken off the logit as often as the token came; 0: off
+	PresencePenalty  float32 // taken off once if it came; 0: off
+	Forbidden        []int32 // never drawn
+	Seed             uint64
 }
 
 // Sampler draws tokens; the same seed and inputs give the same tokens.
@@ -29,6 +33,7 @@ type Sampler struct {
 	window  []int32       // the last RepeatLastN tokens, a ring from oldest on
 	oldest  int           // of a full ring
 	counts  map[int32]int // of the tokens in the window
+	output  map[int32]int // how often each token came in the output
 	logits  []float32     // penalized copy
 	kept    candidates    // what the filters leave
 	edge    candidates    // see nucleus
@@ -52,12 +57,32 @@ func New(o Options) (*Sampler, error) {
 		return nil, fmt.Errorf("repeat penalty is %g, expected more than 0", o.RepeatPenalty)
 	case o.RepeatLastN < -1:
 		return nil, fmt.Errorf("repeat window is %d, expected -1 (all), 0 (off) or more", o.RepeatLastN)
+	case !(math.Abs(float64(o.FrequencyPenalty)) <= maxPenalty):
+		return nil, fmt.Errorf("frequency penalty is %g, expected -%d to %d", o.FrequencyPenalty, maxPenalty, maxPenalty)
+	case !(math.Abs(float64(o.PresencePenalty)) <= maxPenalty):
+		return nil, fmt.Errorf("presence penalty is %g, expected -%d to %d", o.PresencePenalty, maxPenalty, maxPenalty)
 	}
-	return &Sampler{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0)), counts: map[int32]int{}}, nil
+	return &Sampler{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0)), counts: map[int32]int{}, output: map[int32]int{}}, nil
 }
 
-// Accept tells the sampler about a token of the prompt or output.
+// maxPenalty bounds what is taken off a logit, so that it stays finite.
+const maxPenalty = 1000
+
+// AcceptPrompt tells the sampler about the tokens that stand before the output: only the repeat penalty looks at them.
+func (s *Sampler) AcceptPrompt(ids []int32) {
+	for _, id := range ids {
+		s.remember(id)
+	}
+}
+
+// Accept tells the sampler about a token of the output.
 func (s *Sampler) Accept(id int32) {
+	s.output[id]++
+	s.remember(id)
+}
+
+// remember puts a token into the window.
+func (s *Sampler) remember(id int32) {
 	n := s.o.RepeatLastN
 	if n == 0 {
 		return
@@ -92,21 +117,36 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 	return s.draw(logits[best]), nil
 }
 
-// penalize applies the repeat penalty to a copy, if it has an effect.
+// penalize applies the penalties to a copy and takes the forbidden tokens out of it, if any of that has an effect.
 func (s *Sampler) penalize(logits []float32) []float32 {
-	if s.o.RepeatPenalty == 1 || len(s.counts) == 0 {
+	repeat := s.o.RepeatPenalty != 1 && len(s.counts) > 0
+	output := (s.o.FrequencyPenalty != 0 || s.o.PresencePenalty != 0) && len(s.output) > 0
+	if !repeat && !output && len(s.o.Forbidden) == 0 {
 		return logits
 	}
 	s.logits = append(s.logits[:0], logits...)
-	for id := range s.counts {
-		if id < 0 || int(id) >= len(s.logits) {
-			continue
+	change := func(id int32, f func(l float32) float32) {
+		if id >= 0 && int(id) < len(s.logits) {
+			s.logits[id] = f(s.logits[id])
 		}
-		if l := &s.logits[id]; *l > 0 {
-			*l /= s.o.RepeatPenalty
-		} else {
-			*l *= s.o.RepeatPenalty
+	}
+	if repeat {
+		for id := range s.counts {
+			change(id, func(l float32) float32 {
+				if l > 0 {
+					return l / s.o.RepeatPenalty
+				}
+				return l * s.o.RepeatPenalty
+			})
 		}
+	}
+	if output {
+		for id, n := range s.output {
+			change(id, func(l float32) float32 { return l - float32(float32(n)*s.o.FrequencyPenalty) - s.o.PresencePenalty })
+		}
+	}
+	for _, id := range s.o.Forbidden {
+		change(id, func(float32) float32 { return float32(math.Inf(-1)) })
 	}
 	return s.logits
 }

@@ -32,6 +32,7 @@ func next(t testing.TB, s *Sampler, logits []float32) int32 {
 	return id
 }
 
+// Greedy (R079) is the most likely token, of equal ones that with the lowest id.
 func TestGreedy(t *testing.T) {
 	for _, c := range []struct {
 		logits []float32
@@ -75,6 +76,9 @@ func TestOptionsOutOfRange(t *testing.T) {
 		"penalty":         func(o *Options) { o.RepeatPenalty = 0 },
 		"penalty nan":     func(o *Options) { o.RepeatPenalty = nan },
 		"window":          func(o *Options) { o.RepeatLastN = -2 },
+		"frequency":       func(o *Options) { o.FrequencyPenalty = 1001 },
+		"frequency nan":   func(o *Options) { o.FrequencyPenalty = nan },
+		"presence":        func(o *Options) { o.PresencePenalty = -inf },
 	} {
 		o := neutral()
 		change(&o)
@@ -84,7 +88,7 @@ func TestOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// The penalty looks at the documented window over prompt and output: positive logits are divided, negative ones multiplied, once per token.
+// R080: the repeat penalty looks at the documented window over prompt and output: positive logits are divided, negative ones multiplied, once per token.
 func TestRepeatPenalty(t *testing.T) {
 	logits := []float32{2.5, -2, 2, 0, -2.5}
 	for _, c := range []struct {
@@ -101,16 +105,69 @@ func TestRepeatPenalty(t *testing.T) {
 	} {
 		o := neutral()
 		o.RepeatPenalty, o.RepeatLastN = 2, c.lastN
+		for prompt := range len(c.accepted) + 1 { // it makes no difference where the output begins
+			s := newSampler(t, o)
+			s.AcceptPrompt(c.accepted[:prompt])
+			for _, id := range c.accepted[prompt:] {
+				s.Accept(id)
+			}
+			before := slices.Clone(logits)
+			if got := s.penalize(logits); !slices.Equal(got, c.want) {
+				t.Errorf("window %d after %v: %v, want %v", c.lastN, c.accepted, got, c.want)
+			}
+			if !slices.Equal(before, logits) {
+				t.Fatal("the caller's logits changed")
+			}
+		}
+	}
+}
+
+// R080: presence and frequency count the output alone, whatever the window of the repeat penalty, and each does something of its own.
+func TestOutputPenalties(t *testing.T) {
+	logits := []float32{2.5, -2, 2, 0.5}
+	for _, c := range []struct {
+		name   string
+		set    func(*Options)
+		prompt []int32
+		output []int32
+		want   []float32
+	}{
+		{name: "frequency", set: func(o *Options) { o.FrequencyPenalty = 1 }, prompt: []int32{0, 2}, output: []int32{1, 3, 1}, want: []float32{2.5, -4, 2, -0.5}},
+		{name: "presence", set: func(o *Options) { o.PresencePenalty = 0.75 }, prompt: []int32{0, 2}, output: []int32{1, 3, 1}, want: []float32{2.5, -2.75, 2, -0.25}},
+		{name: "both", set: func(o *Options) { o.FrequencyPenalty, o.PresencePenalty = 1, 0.75 }, output: []int32{2, 2}, want: []float32{2.5, -2, -0.75, 0.5}},
+		{name: "negative", set: func(o *Options) { o.FrequencyPenalty = -1 }, output: []int32{2, 2}, want: []float32{2.5, -2, 4, 0.5}},
+		{name: "window off", set: func(o *Options) { o.FrequencyPenalty, o.RepeatPenalty, o.RepeatLastN = 1, 1.25, 0 }, prompt: []int32{0}, output: []int32{2, 2}, want: []float32{2.5, -2, 0, 0.5}},
+		{name: "after repeat", set: func(o *Options) { o.PresencePenalty, o.RepeatPenalty, o.RepeatLastN = 0.5, 1.25, -1 }, prompt: []int32{0, 1}, output: []int32{1}, want: []float32{2, -3, 2, 0.5}},
+		{name: "prompt only", set: func(o *Options) { o.FrequencyPenalty, o.PresencePenalty = 1, 1 }, prompt: []int32{0, 1, 2, 3}, want: logits},
+		{name: "forbidden", set: func(o *Options) { o.Forbidden = []int32{0, 3, 4, -1} }, want: []float32{-inf, -2, 2, -inf}},
+	} {
+		o := neutral()
+		c.set(&o)
 		s := newSampler(t, o)
-		for _, id := range c.accepted {
+		s.AcceptPrompt(c.prompt)
+		for _, id := range c.output {
 			s.Accept(id)
 		}
-		before := slices.Clone(logits)
 		if got := s.penalize(logits); !slices.Equal(got, c.want) {
-			t.Errorf("window %d after %v: %v, want %v", c.lastN, c.accepted, got, c.want)
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
-		if !slices.Equal(before, logits) {
-			t.Fatal("the caller's logits changed")
+	}
+	// The figures of the report, on a token of logit 3: lowered by 2.0, by 0.7 once, divided or multiplied by 1.3.
+	for _, c := range []struct {
+		o     Options
+		logit float32
+		want  float64
+	}{
+		{Options{FrequencyPenalty: 1, RepeatPenalty: 1}, 3, 1},
+		{Options{PresencePenalty: 0.7, RepeatPenalty: 1}, 3, 2.3},
+		{Options{RepeatPenalty: 1.3, RepeatLastN: 64}, 3, 3 / 1.3},
+		{Options{RepeatPenalty: 1.3, RepeatLastN: 64}, -3, -3 * 1.3},
+	} {
+		s := newSampler(t, c.o)
+		s.Accept(1)
+		s.Accept(1)
+		if got := s.penalize([]float32{0, c.logit})[1]; math.Abs(float64(got)-c.want) > 1e-6 {
+			t.Errorf("%+v: %g, want %g", c.o, got, c.want)
 		}
 	}
 }
