@@ -11,6 +11,7 @@ import (
 
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/sample"
+	"github.com/ggufkit/ggufkit/internal/cpu"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
 )
@@ -25,7 +26,8 @@ func generateFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "context-shift", Usage: "when the context is full, drop the older half of what --keep does not hold, and go on"},
 		&cli.IntFlag{Name: "keep", Usage: "with --context-shift, hold the first `N` tokens of the prompt (-1: all; the model's BOS always)"},
 	)
-	return append(append(flags, sampleFlags()...), quietFlag())
+	flags = append(flags, sampleFlags()...)
+	return append(flags, quietFlag(), &cli.BoolFlag{Name: "verbose", Usage: "tell what the model takes and what computes it"})
 }
 
 // generation is what run and chat need to let a model write.
@@ -68,7 +70,20 @@ func startGeneration(c *cli.Context, u *ui) (*generation, error) {
 		}
 	}
 	g.loading = time.Since(start)
+	if c.Bool("verbose") {
+		g.describe(u)
+	}
 	return g, nil
+}
+
+// describe tells what the model takes and what computes it.
+func (g *generation) describe(u *ui) {
+	m := g.model.Memory()
+	level, _ := cpu.Choose()
+	u.note("kernels: %s, %s", level, plural(m.Threads, "thread"))
+	u.note("weights: %s, shared with other processes that run the file", size(m.Weights))
+	u.note("cache: %s a token in %s, %s for a full context of %d tokens", size(m.CachePosition), m.CacheType, size(m.Cache), m.Context)
+	u.note("scratch: %s for batches of %d tokens", size(m.Scratch), m.Batch)
 }
 
 // text is what a model wrote, and how.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -20,7 +21,61 @@ func modelFlags() []cli.Flag {
 		&cli.StringFlag{Name: "precision", Value: "fast", Usage: "`P` is exact (float32 throughout) or fast (activations in 8 bits)"},
 		&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "compute at most `N` tokens at once (0: 512)"},
 		threadsFlag(),
+		&cli.StringFlag{Name: "cache-type", Aliases: []string{"ctk", "ctv", "cache-type-k", "cache-type-v"}, Usage: "keep keys and values as `TYPE`: f16 or q8_0, half the memory (default: f16; exact precision has f32)"},
+		&cli.Float64Flag{Name: "rope-freq-base", Usage: "rotate with base frequency `F` (0: as the file says, like all rope and yarn flags)"},
+		&cli.Float64Flag{Name: "rope-scale", Usage: "make the context `X` times as long by rope scaling"},
+		&cli.Float64Flag{Name: "rope-freq-scale", Usage: "the same as --rope-scale 1/`X`"},
+		&cli.StringFlag{Name: "rope-scaling", Usage: "scale the rotary embedding by `KIND`: none, linear or yarn"},
+		&cli.IntFlag{Name: "yarn-orig-ctx", Usage: "yarn: the model was first trained for a context of `N` tokens"},
+		&cli.Float64Flag{Name: "yarn-ext-factor", Usage: "yarn: the share `X` in which fast pairs keep their frequency, 0 to 1"},
+		&cli.Float64Flag{Name: "yarn-attn-factor", Usage: "yarn: multiply the magnitude by `X`"},
+		&cli.Float64Flag{Name: "yarn-beta-fast", Usage: "yarn: pairs that turn at least `X` times within the first context keep their frequency"},
+		&cli.Float64Flag{Name: "yarn-beta-slow", Usage: "yarn: pairs that turn at most `X` times within the first context are scaled in full"},
 	}
+}
+
+// modelOptions reads modelFlags. context is the longest sequence, 0 as trained.
+func modelOptions(c *cli.Context, context int) (infer.Options, error) {
+	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
+	switch p := c.String("precision"); p {
+	case "fast":
+		o.Precision = infer.Fast
+	case "exact":
+		o.Precision = infer.Exact
+	default:
+		return o, usagef("the precisions are exact and fast", "no precision is called %q", p)
+	}
+	if name := c.String("cache-type"); name != "" {
+		var err error
+		if o.Cache, err = infer.ParseCacheType(name); err != nil {
+			return o, usageOf(err)
+		}
+	}
+	o.Rope = infer.RopeOptions{
+		FreqBase: c.Float64("rope-freq-base"), Scale: c.Float64("rope-scale"), Scaling: c.String("rope-scaling"),
+		YarnOrigCtx: c.Int("yarn-orig-ctx"), YarnAttnFactor: c.Float64("yarn-attn-factor"),
+		YarnBetaFast: c.Float64("yarn-beta-fast"), YarnBetaSlow: c.Float64("yarn-beta-slow"),
+	}
+	if kinds := []string{"", "none", "linear", "yarn"}; !slices.Contains(kinds, o.Rope.Scaling) {
+		return o, usagef("it can be none, linear or yarn", "no rope scaling is called %q", o.Rope.Scaling)
+	}
+	if f := c.Float64("rope-freq-scale"); f != 0 {
+		if o.Rope.Scale != 0 {
+			return o, usagef("give one of them", "--rope-freq-scale and --rope-scale say the same")
+		}
+		o.Rope.Scale = 1 / f
+	}
+	if c.IsSet("yarn-ext-factor") {
+		f := c.Float64("yarn-ext-factor")
+		o.Rope.YarnExtFactor = &f
+	}
+	return o, nil
+}
+
+// usageOf makes wrong usage of an error that carries its hint on a line of its own.
+func usageOf(err error) error {
+	text, hint, _ := strings.Cut(err.Error(), "\nhint: ")
+	return usagef(hint, "%s", text)
 }
 
 // contextFlag is separate, since logits takes what its ids need.
@@ -36,14 +91,9 @@ type loaded struct {
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
 func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
-	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
-	switch p := c.String("precision"); p {
-	case "fast":
-		o.Precision = infer.Fast
-	case "exact":
-		o.Precision = infer.Exact
-	default:
-		return nil, usagef("the precisions are exact and fast", "no precision is called %q", p)
+	o, err := modelOptions(c, context)
+	if err != nil {
+		return nil, err
 	}
 	if _, err := cpu.Choose(); err != nil {
 		u.note("warning: %v", err)
