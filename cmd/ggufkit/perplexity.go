@@ -43,30 +43,41 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	told := 0 // tenths
 	r, err := eval.Perplexity(c.Context, l.model, ids, eval.PerplexityOptions{
-		Context: window,
-		Chunks:  c.Int("chunks"),
-		BOS:     bos,
-		Progress: func(done, total int, running eval.PerplexityResult) {
-			if tenths := done * 10 / total; tenths > told {
-				told = tenths
-				u.note("window %d of %d: perplexity %.4f", done, total, running.Perplexity)
-			}
-		},
+		Windows:  eval.Windows{Context: window, Chunks: c.Int("chunks"), BOS: bos},
+		Progress: newTenths(u).perplexity,
 	})
 	if err != nil {
 		return err
 	}
+	return printPerplexity(c, u, r)
+}
+
+func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult) error {
 	if c.Bool("json") {
-		return u.json(struct { // the outer fields hide the inner ones
-			eval.PerplexityResult
-			Perplexity any `json:"perplexity"`
-			StdErr     any `json:"stderr"`
-		}{r, number(r.Perplexity), number(r.StdErr)})
+		return u.json(r)
 	}
 	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context)
 	return nil
+}
+
+// tenths tells a running estimate about ten times.
+type tenths struct {
+	u    *ui
+	told int
+}
+
+func newTenths(u *ui) *tenths { return &tenths{u: u} }
+
+func (t *tenths) note(done, total int, format string, args ...any) {
+	if now := done * 10 / total; now > t.told {
+		t.told = now
+		t.u.note("window %d of %d: "+format, append([]any{done, total}, args...)...)
+	}
+}
+
+func (t *tenths) perplexity(done, total int, running eval.PerplexityResult) {
+	t.note(done, total, "perplexity %.4f", running.Perplexity)
 }
 
 // textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.
@@ -82,9 +93,21 @@ func textIDs(ctx context.Context, u *ui, f *gguf.File, path string) (ids []int32
 	if ids, err = tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", path, err)
 	}
-	bos, ok := tok.AddsBOS()
-	if !ok {
-		bos = -1
+	return ids, startOf(tok), nil
+}
+
+// windowBOS is the bos of textIDs alone.
+func windowBOS(u *ui, f *gguf.File) (int32, error) {
+	tok, err := openTokenizer(u, f)
+	if err != nil {
+		return 0, err
 	}
-	return ids, bos, nil
+	return startOf(tok), nil
+}
+
+func startOf(tok *tokenizer.Tokenizer) int32 {
+	if bos, ok := tok.AddsBOS(); ok {
+		return bos
+	}
+	return -1
 }

@@ -57,7 +57,7 @@ func write(t *testing.T, m *infer.Model, tok *tokenizer.Tokenizer, prompt string
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := m.NewSession()
+	s, err := m.NewTranscript()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func comparePerplexity(t *testing.T, model string) {
 		bos = tok.Vocab.BOS
 	}
 	got, err := eval.Perplexity(t.Context(), m, ids, eval.PerplexityOptions{
-		Context: want.Context, Chunks: chunks, BOS: bos,
+		Windows: eval.Windows{Context: want.Context, Chunks: chunks, BOS: bos},
 		Progress: func(done, _ int, r eval.PerplexityResult) {
 			t.Logf("after %d: %.4f, recorded %.4f", done, r.Perplexity, want.Running[done-1])
 		},
@@ -123,7 +123,7 @@ func comparePerplexity(t *testing.T, model string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := want.Running[chunks-1]; math.Abs(got.Perplexity/w-1) > 0.005 {
+	if w := want.Running[chunks-1]; math.Abs(float64(got.Perplexity)/w-1) > 0.005 {
 		t.Errorf("perplexity %.4f, recorded %.4f", got.Perplexity, w)
 	}
 	if n := chunks * (want.Context - want.Context/2 - 1); got.Tokens != n || got.Chunks != chunks {

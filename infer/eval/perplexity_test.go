@@ -29,6 +29,16 @@ func (m *tinyModel) Tensor(name string) (*gguf.Tensor, bool) {
 	return nil, false
 }
 
+// add appends a float32 tensor.
+func (m *tinyModel) add(name string, values []float32, shape ...uint64) {
+	var data []byte
+	for _, v := range values {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+	}
+	m.tensors = append(m.tensors, gguf.Tensor{Name: name, Type: gguf.F32, Shape: shape})
+	m.data[name] = data
+}
+
 func (m *tinyModel) Data(t *gguf.Tensor) ([]byte, error) { return m.data[t.Name], nil }
 
 func (m *tinyModel) Names() []string {
@@ -50,12 +60,11 @@ func load(t *testing.T, o infer.Options) *infer.Model {
 		for _, d := range shape {
 			n *= d
 		}
-		var data []byte
-		for range n {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(rng.NormFloat64())))
+		values := make([]float32, n)
+		for i := range values {
+			values[i] = float32(rng.NormFloat64())
 		}
-		m.tensors = append(m.tensors, gguf.Tensor{Name: name, Type: gguf.F32, Shape: shape})
-		m.data[name] = data
+		m.add(name, values, shape...)
 	}
 	for _, name := range []string{"output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"} {
 		add(name+".weight", 8)
@@ -144,7 +153,7 @@ func TestPerplexity(t *testing.T) {
 		want, stderr, count := definition(t, m, ids, c.context, c.windows, c.bos)
 		last, calls := 0, 0
 		got, err := eval.Perplexity(t.Context(), m, ids, eval.PerplexityOptions{
-			Context: c.context, Chunks: c.chunks, BOS: c.bos,
+			Windows: eval.Windows{Context: c.context, Chunks: c.chunks, BOS: c.bos},
 			Progress: func(done, total int, running eval.PerplexityResult) {
 				if done <= last || total != c.windows || running.Chunks != done {
 					t.Errorf("progress %d of %d after %d: %+v", done, total, last, running)
@@ -156,7 +165,7 @@ func TestPerplexity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(got.Perplexity/want-1) > 1e-6 || math.Abs(got.StdErr/stderr-1) > 1e-5 {
+		if math.Abs(float64(got.Perplexity)/want-1) > 1e-6 || math.Abs(float64(got.StdErr)/stderr-1) > 1e-5 {
 			t.Errorf("%+v: %g +/- %g, want %g +/- %g", c, got.Perplexity, got.StdErr, want, stderr)
 		}
 		if got.Tokens != count || got.Chunks != c.windows || got.Context != c.context || got.BOS != (c.bos >= 0) {
@@ -180,12 +189,12 @@ func TestPerplexityRefuses(t *testing.T) {
 		want string
 		is   error
 	}{
-		{"short text", text(10), eval.PerplexityOptions{Context: 32, BOS: -1}, "at least 32 tokens", eval.ErrTooShort},
-		{"no text", nil, eval.PerplexityOptions{Context: 32, BOS: -1}, "at least 32 tokens", eval.ErrTooShort},
-		{"window above the context", text(100), eval.PerplexityOptions{Context: 41, BOS: -1}, "window of 41", infer.ErrContextFull},
-		{"window of nothing", text(100), eval.PerplexityOptions{Context: 2, BOS: -1}, "window of 2", nil},
-		{"token past the vocabulary", append(text(31), vocab), eval.PerplexityOptions{Context: 32, BOS: -1}, "token 13", nil},
-		{"bos past the vocabulary", text(32), eval.PerplexityOptions{Context: 32, BOS: 99}, "token 99", nil},
+		{"short text", text(10), eval.PerplexityOptions{Windows: eval.Windows{Context: 32, BOS: -1}}, "at least 32 tokens", eval.ErrTooShort},
+		{"no text", nil, eval.PerplexityOptions{Windows: eval.Windows{Context: 32, BOS: -1}}, "at least 32 tokens", eval.ErrTooShort},
+		{"window above the context", text(100), eval.PerplexityOptions{Windows: eval.Windows{Context: 41, BOS: -1}}, "window of 41", infer.ErrContextFull},
+		{"window of nothing", text(100), eval.PerplexityOptions{Windows: eval.Windows{Context: 2, BOS: -1}}, "window of 2", nil},
+		{"token past the vocabulary", append(text(31), vocab), eval.PerplexityOptions{Windows: eval.Windows{Context: 32, BOS: -1}}, "token 13", nil},
+		{"bos past the vocabulary", text(32), eval.PerplexityOptions{Windows: eval.Windows{Context: 32, BOS: 99}}, "token 99", nil},
 	} {
 		_, err := eval.Perplexity(t.Context(), m, c.ids, c.o)
 		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
@@ -197,7 +206,7 @@ func TestPerplexityRefuses(t *testing.T) {
 func TestPerplexityCancelled(t *testing.T) {
 	m := load(t, infer.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err := eval.Perplexity(ctx, m, text(1000), eval.PerplexityOptions{Context: 64, BOS: -1, Progress: func(int, int, eval.PerplexityResult) { cancel() }})
+	got, err := eval.Perplexity(ctx, m, text(1000), eval.PerplexityOptions{Windows: eval.Windows{Context: 64, BOS: -1}, Progress: func(int, int, eval.PerplexityResult) { cancel() }})
 	if !errors.Is(err, context.Canceled) || got.Chunks == 0 || got.Chunks == 15 {
 		t.Errorf("%v after %d windows", err, got.Chunks)
 	}

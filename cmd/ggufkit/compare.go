@@ -1,0 +1,238 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/infer/eval"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/urfave/cli/v2"
+)
+
+func compareCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "compare",
+		Usage:     "measure how far a model's predictions are from another's",
+		UsageText: "ggufkit compare -m MODEL (--base MODEL|--base-file FILE) [-f TEXT] [-c 512] [--chunks N] [flags]",
+		Description: `The statistics are those of llama-perplexity --kl-divergence: the Kullback-Leibler divergence from the base over the second half of each
+window of the text, the change of the probability of the token that follows, and both perplexities.
+
+The base runs side by side, or its predictions come from a file: the small one that --save-base writes, or one of llama-perplexity. Such a
+file holds its text, and -f is not needed. A small file has the most likely tokens of each position; what it leaves open is told as a bound.
+
+Examples:
+  ggufkit compare -m model-q4.gguf --base model-f16.gguf -f heldout.txt
+  ggufkit compare -m model-f16.gguf --save-base f16.base -f heldout.txt
+  ggufkit compare -m model-q4.gguf --base-file f16.base`,
+		Flags: append(modelFlags(),
+			&cli.StringFlag{Name: "base", Usage: "the GGUF `FILE` to compare with", TakesFile: true},
+			&cli.StringFlag{Name: "base-precision", Usage: "precision `P` of the base (default: that of the model)"},
+			&cli.StringFlag{Name: "base-file", Aliases: []string{"kl-divergence-base"}, Usage: "a base `FILE` in place of a base model", TakesFile: true},
+			&cli.StringFlag{Name: "save-base", Usage: "write the predictions of the base (without one: of the model) to `FILE`", TakesFile: true},
+			&cli.StringFlag{Name: "base-form", Value: "small", Usage: "`FORM` of --save-base is small or llama (100 times as large, llama-perplexity reads it)"},
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
+			contextFlag("windows of `N` tokens (0: 512, or those of the base file)"),
+			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
+			jsonFlag(), quietFlag()),
+		Action: u.action(0, 0, func(c *cli.Context) error { return compare(c, u) }),
+	}
+}
+
+func compare(c *cli.Context, u *ui) error {
+	form, err := checkCompare(c)
+	if err != nil {
+		return err
+	}
+	run := &comparison{c: c, u: u}
+	defer run.close()
+	if path := c.String("base-file"); path != "" {
+		if run.file, err = eval.OpenBase(path); err != nil {
+			return err
+		}
+	}
+	if err := run.open(); err != nil {
+		return err
+	}
+	if path := c.String("save-base"); path != "" {
+		out, err := atomicfile.Create(path, c.String("model"), c.String("base"))
+		if err != nil {
+			return err
+		}
+		defer out.Abort()
+		if run.save, err = eval.NewBaseWriter(out, form, run.ids, run.windows, run.model.model.Params.NVocab); err != nil {
+			return err
+		}
+		for _, step := range []func() error{run.measure, run.save.Close, out.Commit} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		u.note("%s: the predictions of %s", path, cmp.Or(c.String("base"), c.String("model")))
+		return nil
+	}
+	return run.measure()
+}
+
+// checkCompare refuses flags that contradict each other.
+func checkCompare(c *cli.Context) (form eval.BaseForm, err error) {
+	switch {
+	case c.IsSet("base") && c.IsSet("base-file"):
+		return 0, usagef("compare with one of the two", "--base and --base-file were both given")
+	case !c.IsSet("base") && !c.IsSet("base-file") && !c.IsSet("save-base"):
+		return 0, usagef("name a model by --base or its predictions by --base-file; --save-base makes such a file", "nothing to compare with")
+	case c.IsSet("save-base") && c.IsSet("base-file"):
+		return 0, usagef("the file is there already", "--save-base needs a model that runs, not --base-file")
+	case !c.IsSet("file") && !c.IsSet("base-file"):
+		return 0, usagef("usage: "+c.Command.UsageText, "compare needs --file")
+	}
+	switch f := c.String("base-form"); f {
+	case "small":
+		return eval.Small, nil
+	case "llama":
+		return eval.Llama, nil
+	default:
+		return 0, usagef("the forms are small and llama", "no form of base files is called %q", f)
+	}
+}
+
+// comparison is what a run of compare has open.
+type comparison struct {
+	c       *cli.Context
+	u       *ui
+	model   *loaded
+	base    *loaded        // or nil
+	file    *eval.BaseFile // or nil
+	save    *eval.BaseWriter
+	ids     []int32
+	windows eval.Windows
+}
+
+func (r *comparison) close() {
+	for _, l := range []*loaded{r.model, r.base} {
+		if l != nil {
+			l.close()
+		}
+	}
+	if r.file != nil {
+		r.file.Close()
+	}
+}
+
+// open loads the models and cuts the text.
+func (r *comparison) open() (err error) {
+	c, u := r.c, r.u
+	window := cmp.Or(c.Int("context"), 512)
+	if r.file != nil {
+		if window = r.file.Windows.Context; c.IsSet("context") && c.Int("context") != window {
+			return usagef("leave -c out", "%s has windows of %d tokens, not %d", c.String("base-file"), window, c.Int("context"))
+		}
+	}
+	if r.model, err = loadModel(c, u, window); err != nil {
+		return err
+	}
+	r.windows = eval.Windows{Context: window, Chunks: c.Int("chunks")}
+	if path := c.String("file"); path != "" {
+		r.ids, r.windows.BOS, err = textIDs(c.Context, u, r.model.file, path)
+	} else {
+		r.ids = r.file.IDs
+		r.windows.BOS, err = windowBOS(u, r.model.file)
+	}
+	if err != nil {
+		return err
+	}
+	if r.file != nil && r.file.Form == eval.Small {
+		r.windows.BOS = r.file.Windows.BOS
+	}
+	if path := c.String("base"); path != "" {
+		return r.openBase(path, window)
+	}
+	return nil
+}
+
+// openBase loads the base, which must cut the text into the same tokens.
+func (r *comparison) openBase(path string, window int) (err error) {
+	c, u := r.c, r.u
+	// The base has all flags of the model but these.
+	for flag, value := range map[string]string{"model": path, "precision": cmp.Or(c.String("base-precision"), c.String("precision"))} {
+		defer c.Set(flag, c.String(flag))
+		if err := c.Set(flag, value); err != nil {
+			return err
+		}
+	}
+	if r.base, err = loadModel(c, u, window); err != nil {
+		return err
+	}
+	ids, bos, err := textIDs(c.Context, u, r.base.file, c.String("file"))
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(ids, r.ids) || bos != r.windows.BOS {
+		return fmt.Errorf("%s and %s cut the text into different tokens\nhint: compare files of the same model", path, r.model.file.Path)
+	}
+	return nil
+}
+
+// measure runs the text and prints the result.
+func (r *comparison) measure() error {
+	c, u := r.c, r.u
+	tenths := newTenths(u)
+	var base eval.Base
+	switch {
+	case r.base != nil:
+		base = &eval.ModelBase{Model: r.base.model, Save: r.save}
+	case r.file != nil:
+		base = r.file
+	default:
+		result, err := eval.SaveBase(c.Context, r.model.model, r.ids, eval.PerplexityOptions{Windows: r.windows, Progress: tenths.perplexity}, r.save)
+		if err != nil {
+			return err
+		}
+		return printPerplexity(c, u, result)
+	}
+	d, err := eval.Compare(c.Context, r.model.model, base, r.ids, eval.CompareOptions{
+		Windows: r.windows,
+		Progress: func(done, total int, running eval.Divergence) {
+			tenths.note(done, total, "divergence %.6f, perplexity %.4f", running.KLD, running.PPL)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return u.json(d)
+	}
+	return u.table([]string{"statistic", "value", "+/-"}, compareRows(d), "value", "+/-")
+}
+
+// compareRows are the statistics for people.
+func compareRows(d eval.Divergence) [][]string {
+	row := func(title, format string, values ...any) []string {
+		cells := []string{title, "", ""}
+		for i, v := range values {
+			cells[i+1] = fmt.Sprintf(format, v)
+		}
+		return cells
+	}
+	rows := [][]string{
+		row("tokens", "%d", d.Tokens),
+		row("perplexity", "%.6f", d.PPL, d.PPLStdErr),
+		row("perplexity of the base", "%.6f", d.PPLBase, d.PPLBaseErr),
+		row("ratio of perplexities", "%.6f", d.Ratio, d.RatioErr),
+		row("correlation", "%.2f%%", 100*d.Correlation),
+		row("divergence, mean", "%.6f", d.KLD, d.KLDStdErr),
+	}
+	if d.KLDBound > d.KLD {
+		rows = append(rows, row("divergence, mean at most", "%.6f", d.KLDBound))
+	}
+	return append(rows,
+		row("divergence, median", "%.6f", d.KLDMedian),
+		row("divergence, 90%", "%.6f", d.KLDP90),
+		row("divergence, 99%", "%.6f", d.KLDP99),
+		row("divergence, 99.9%", "%.6f", d.KLDP999),
+		row("divergence, maximum", "%.6f", d.KLDMax),
+		row("change of probability", "%.3f%%", 100*d.PDiff, 100*d.PDiffStdErr),
+		row("change, root mean square", "%.3f%%", 100*d.PDiffRMS, 100*d.PDiffRMSErr),
+		row("same most likely token", "%.3f%%", 100*d.SameTop, 100*d.SameTopErr),
+	)
+}

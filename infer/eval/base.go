@@ -1,0 +1,348 @@
+package eval
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/arch"
+	"github.com/ggufkit/ggufkit/internal/kernel"
+)
+
+// BaseForm is a layout of base files: what a model predicted over a text, to compare others with. All numbers are little-endian.
+type BaseForm int
+
+// Forms. Small has for each scored token the log-probabilities of the most likely tokens and of the one that follows, and what the other tokens have together:
+// some 100 times smaller than Llama, which is llama-perplexity's --kl-divergence-base: every log-probability in 16 bits.
+const (
+	Small BaseForm = iota
+	Llama
+)
+
+const (
+	llamaMagic = "_logits_"
+	smallMagic = "ggufbase"
+	// smallVersion is increased when the layout changes.
+	smallVersion = 1
+)
+
+// smallTop is how many tokens a row of a small file lists: an entry has 8 bytes where a full row has 2 for every token.
+func smallTop(vocab int) int { return min(max(vocab/400, 32), 1024, vocab) }
+
+// baseHeader describes a base file.
+type baseHeader struct {
+	form    BaseForm
+	windows Windows // the stride is 0; Llama does not tell the BOS
+	vocab   int
+	chunks  int
+	top     int // entries of a row; Small only
+	ids     []int32
+}
+
+// rowBytes is the length of a row.
+func (h *baseHeader) rowBytes() int {
+	if h.form == Llama {
+		return 2 * (4 + (h.vocab+1)/2*2)
+	}
+	return 12 + 8*h.top
+}
+
+// rows is the number of rows.
+func (h *baseHeader) rows() int { return h.chunks * (h.windows.Context - h.windows.Context/2 - 1) }
+
+// BaseFile is an open base file.
+type BaseFile struct {
+	Form BaseForm
+	// Windows the text was cut into. Set BOS for a file of the form Llama, which does not tell.
+	Windows Windows
+	IDs     []int32 // the text: whole windows
+	Vocab   int     // tokens of the vocabulary
+
+	path   string
+	file   *os.File
+	in     *bufio.Reader
+	header baseHeader
+}
+
+// OpenBase opens a base file of either form. It fails unless the file is as long as its header says.
+func OpenBase(path string) (*BaseFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	b := &BaseFile{path: path, file: f, in: bufio.NewReaderSize(f, 1<<16)}
+	if err := b.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return b, nil
+}
+
+// Close closes the file.
+func (b *BaseFile) Close() error { return b.file.Close() }
+
+func (b *BaseFile) open() error {
+	info, err := b.file.Stat()
+	if err != nil {
+		return err
+	}
+	h := &b.header
+	var magic [8]byte
+	if _, err := io.ReadFull(b.in, magic[:]); err != nil {
+		return fmt.Errorf("no base file: %w", err)
+	}
+	length := int64(len(magic))
+	switch string(magic[:]) {
+	case llamaMagic:
+		h.form = Llama
+		f, err := b.fields(3, &length)
+		if err != nil {
+			return err
+		}
+		h.windows, h.vocab, h.chunks = Windows{Context: int(f[0]), BOS: -1}, int(f[1]), int(f[2])
+	case smallMagic:
+		f, err := b.fields(6, &length)
+		if err != nil {
+			return err
+		}
+		if f[0] != smallVersion {
+			return fmt.Errorf("a base file of version %d, this program reads %d\nhint: make it again with compare --save-base", f[0], smallVersion)
+		}
+		h.windows, h.vocab, h.chunks, h.top = Windows{Context: int(f[1]), BOS: f[4]}, int(f[2]), int(f[3]), int(f[5])
+	default:
+		return fmt.Errorf("no base file: it starts with %q\nhint: make one with compare --save-base, or with llama-perplexity --kl-divergence-base", magic)
+	}
+	if err := h.check(); err != nil {
+		return err
+	}
+	tokens := int64(h.windows.Context) * int64(h.chunks)
+	if want := length + 4*tokens + int64(h.rows())*int64(h.rowBytes()); info.Mode().IsRegular() && info.Size() != want {
+		return fmt.Errorf("%d bytes, the header promises %d\nhint: the program that wrote it did not finish; make it again", info.Size(), want)
+	}
+	h.ids = make([]int32, tokens)
+	if err := binary.Read(b.in, binary.LittleEndian, h.ids); err != nil {
+		return fmt.Errorf("the text at byte %d: %w", length, err)
+	}
+	h.windows.Chunks = h.chunks
+	b.Form, b.Windows, b.IDs, b.Vocab = h.form, h.windows, h.ids, h.vocab
+	return nil
+}
+
+// fields reads numbers of the header.
+func (b *BaseFile) fields(n int, length *int64) ([]int32, error) {
+	f := make([]int32, n)
+	if err := binary.Read(b.in, binary.LittleEndian, f); err != nil {
+		return nil, fmt.Errorf("the header at byte %d: %w", *length, err)
+	}
+	*length += int64(4 * n)
+	return f, nil
+}
+
+// maxBaseTokens bounds the text of a base file.
+const maxBaseTokens = 1 << 30
+
+// check bounds what a header says.
+func (h *baseHeader) check() error {
+	switch {
+	case h.windows.Context < 3 || h.windows.Context > arch.MaxContext:
+		return fmt.Errorf("windows of %d tokens, expected 3 to %d", h.windows.Context, arch.MaxContext)
+	case h.vocab < 1 || h.vocab > arch.MaxVocab:
+		return fmt.Errorf("a vocabulary of %d tokens, expected 1 to %d", h.vocab, arch.MaxVocab)
+	case h.chunks < 1 || h.chunks > maxBaseTokens/h.windows.Context:
+		return fmt.Errorf("%d windows of %d tokens, expected 1 to %d tokens in all", h.chunks, h.windows.Context, maxBaseTokens)
+	case h.form == Small && (h.top < 1 || h.top > h.vocab):
+		return fmt.Errorf("rows of %d tokens, expected 1 to the vocabulary's %d", h.top, h.vocab)
+	}
+	return nil
+}
+
+// distributions reads the rows one after the other. Each is valid until the next one is asked for.
+func (b *BaseFile) distributions() iter.Seq2[baseRow, error] {
+	h := &b.header
+	return func(yield func(baseRow, error) bool) {
+		data := make([]byte, h.rowBytes())
+		decode := h.smallDecoder()
+		if h.form == Llama {
+			decode = h.llamaDecoder()
+		}
+		for i := range h.rows() {
+			_, err := io.ReadFull(b.in, data)
+			var row baseRow
+			if err == nil {
+				row, err = decode(data)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("%s: row %d: %w", b.path, i, err))
+				return
+			}
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (h *baseHeader) llamaDecoder() func([]byte) (baseRow, error) {
+	r := llamaRow{levels: make([]uint16, h.vocab), logs: make([]float32, h.vocab), p: make([]float32, h.vocab)}
+	return func(data []byte) (baseRow, error) {
+		r.step, r.least = float(data), float(data[4:])
+		if r.step < 0 || !finite(r.step) || !finite(r.least) {
+			return nil, fmt.Errorf("log-probabilities from %v in steps of %v", r.least, r.step)
+		}
+		for i := range r.levels {
+			r.levels[i] = binary.LittleEndian.Uint16(data[8+2*i:])
+		}
+		return r, nil
+	}
+}
+
+func (h *baseHeader) smallDecoder() func([]byte) (baseRow, error) {
+	r := smallRow{top: make([]likely, h.top), inTop: make([]bool, h.vocab), rest: make([]float32, 0, h.vocab)}
+	return func(data []byte) (baseRow, error) {
+		r.next, r.tail, r.entropy = float(data), float(data[4:]), float(data[8:])
+		if !(r.next <= 0) || !(r.tail >= 0 && r.tail <= 1) || !finite(r.entropy) {
+			return nil, fmt.Errorf("log-probability %v, tail %v of entropy %v", r.next, r.tail, r.entropy)
+		}
+		for i := range r.top {
+			entry := data[12+8*i:]
+			id := binary.LittleEndian.Uint32(entry)
+			if id >= uint32(h.vocab) {
+				return nil, fmt.Errorf("token %d, the vocabulary has 0 to %d", id, h.vocab-1)
+			}
+			r.top[i] = likely{int32(id), float(entry[4:])}
+			if !(r.top[i].log <= 0) {
+				return nil, fmt.Errorf("token %d has log-probability %v", id, r.top[i].log)
+			}
+		}
+		return r, nil
+	}
+}
+
+func float(data []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(data)) }
+
+func finite(x float32) bool { return x-x == 0 }
+
+// BaseWriter writes a base file.
+type BaseWriter struct {
+	out    *bufio.Writer
+	header baseHeader
+	rows   int
+	data   []byte
+	order  []int32 // scratch
+}
+
+// NewBaseWriter starts a base file for a text cut into windows (of stride 0) and writes its header. vocab is the number of tokens of the vocabulary.
+func NewBaseWriter(w io.Writer, form BaseForm, ids []int32, o Windows, vocab int) (*BaseWriter, error) {
+	if o.Stride != 0 {
+		return nil, errors.New("a base file holds windows side by side, without a stride")
+	}
+	list, err := o.cut(len(ids), o.Context)
+	if err != nil {
+		return nil, err
+	}
+	b := &BaseWriter{out: bufio.NewWriterSize(w, 1<<16), header: baseHeader{
+		form: form, windows: o, vocab: vocab, chunks: len(list), top: smallTop(vocab), ids: ids[:len(list)*o.Context],
+	}}
+	h := &b.header
+	if err := h.check(); err != nil {
+		return nil, err
+	}
+	if form == Llama {
+		b.out.WriteString(llamaMagic)
+		binary.Write(b.out, binary.LittleEndian, []int32{int32(o.Context), int32(vocab), int32(h.chunks)})
+	} else {
+		b.out.WriteString(smallMagic)
+		binary.Write(b.out, binary.LittleEndian, []int32{smallVersion, int32(o.Context), int32(vocab), int32(h.chunks), o.BOS, int32(h.top)})
+	}
+	return b, binary.Write(b.out, binary.LittleEndian, h.ids) // a buffered writer keeps its first error
+}
+
+// add writes the row of a scored token.
+func (b *BaseWriter) add(logits []float32, next int32) error {
+	b.rows++
+	b.data = b.data[:0]
+	if b.header.form == Llama {
+		b.llama(logits)
+	} else {
+		b.small(logits, next)
+	}
+	_, err := b.out.Write(b.data)
+	return err
+}
+
+// Close writes out what is buffered. It fails unless every row was written.
+func (b *BaseWriter) Close() error {
+	if want := b.header.rows(); b.rows != want {
+		return fmt.Errorf("%d of %d rows of the base file were written", b.rows, want)
+	}
+	return b.out.Flush()
+}
+
+// llama appends a row of the form Llama: the 16 nats below the top in steps of a 65535th, whatever is below at its lower end.
+func (b *BaseWriter) llama(logits []float32) {
+	top, least := slices.Max(logits), slices.Min(logits)
+	least = max(least, top+llamaFloor)
+	step := (top - least) / 65535
+	b.float(step)
+	b.float(least - top - logSum(logits, top))
+	inverse := float32(0)
+	if step > 0 {
+		inverse = 1 / step
+	}
+	for _, l := range logits {
+		level := math.RoundToEven(float64(float32(inverse * (max(l, least) - least))))
+		b.data = binary.LittleEndian.AppendUint16(b.data, uint16(level))
+	}
+	for len(b.data) < b.header.rowBytes() {
+		b.data = append(b.data, 0)
+	}
+}
+
+// small appends a row of the form Small.
+func (b *BaseWriter) small(logits []float32, next int32) {
+	total := kernel.LogSumExp(logits)
+	b.order = kernel.TopK(b.order[:0], logits, b.header.top)
+	for id := 0; len(b.order) < b.header.top; id++ { // impossible tokens are listed only where no others are left
+		if math.IsInf(float64(logits[id]), -1) {
+			b.order = append(b.order, int32(id))
+		}
+	}
+	limit := logits[b.order[len(b.order)-1]]
+	var tail, entropy float64
+	listed := 0
+	for _, id := range b.order {
+		if logits[id] == limit {
+			listed++
+		}
+	}
+	for _, l := range logits {
+		if l > limit {
+			continue
+		}
+		if l == limit && listed > 0 { // the list has this or an equal one
+			listed--
+			continue
+		}
+		if log := float64(l) - total; log > -700 { // below, float64 has no normal number
+			p := math.Exp(log)
+			tail += p
+			entropy += p * log
+		}
+	}
+	b.float(float32(float64(logits[next]) - total))
+	b.float(float32(min(tail, 1)))
+	b.float(float32(entropy))
+	for _, id := range b.order {
+		b.data = binary.LittleEndian.AppendUint32(b.data, uint32(id))
+		b.float(float32(min(float64(logits[id])-total, 0)))
+	}
+}
+
+func (b *BaseWriter) float(x float32) {
+	b.data = binary.LittleEndian.AppendUint32(b.data, math.Float32bits(x))
+}

@@ -1,0 +1,126 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/ggufkit/ggufkit/infer"
+)
+
+// CompareOptions are those of Compare.
+type CompareOptions struct {
+	Windows
+	Progress func(done, total int, running Divergence) // after each window
+}
+
+// Base is what a model is compared with: a *ModelBase or a *BaseFile.
+type Base interface {
+	// check fails unless the base fits a vocabulary of so many tokens and a text.
+	check(vocab int, ids []int32, o Windows) error
+	// each hands out the distributions of the scored tokens in order.
+	each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[baseRow, error]
+}
+
+// ModelBase is a model that runs side by side with the one that is compared.
+type ModelBase struct {
+	Model *infer.Model
+	Save  *BaseWriter // gets the base's predictions too, unless nil
+}
+
+func (b *ModelBase) check(vocab int, _ []int32, o Windows) error {
+	switch {
+	case b.Model.Params.NVocab != vocab:
+		return fmt.Errorf("the base has %d tokens in its vocabulary, the model %d\nhint: compare files of the same model", b.Model.Params.NVocab, vocab)
+	case b.Model.Context < o.Context:
+		return fmt.Errorf("a window of %d tokens: %w of the base at %d", o.Context, infer.ErrContextFull, b.Model.Context)
+	}
+	return nil
+}
+
+func (b *ModelBase) each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[baseRow, error] {
+	return func(yield func(baseRow, error) bool) {
+		scratch := make([]float32, b.Model.Params.NVocab)
+		for r, err := range o.rows(ctx, b.Model, ids, list) {
+			if err == nil && b.Save != nil {
+				err = b.Save.add(r.logits, ids[r.token])
+			}
+			if !yield(logitsRow{r.logits, scratch}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (b *BaseFile) check(vocab int, ids []int32, o Windows) error {
+	if b.Vocab != vocab {
+		return fmt.Errorf("%s has %d tokens in its vocabulary, the model %d\nhint: compare with a base of the same model", b.path, b.Vocab, vocab)
+	}
+	if o.Context != b.Windows.Context || o.Stride != 0 {
+		return fmt.Errorf("%s has windows of %d tokens, not %d", b.path, b.Windows.Context, o.Context)
+	}
+	for i, id := range b.IDs {
+		if i >= len(ids) || ids[i] != id {
+			return fmt.Errorf("%s was made from another text: token %d differs\nhint: leave -f out, the file has the text", b.path, i)
+		}
+	}
+	return nil
+}
+
+func (b *BaseFile) each(context.Context, []int32, Windows, []window) iter.Seq2[baseRow, error] {
+	return b.distributions()
+}
+
+// Compare runs a text (ids, tokenized as the vocabulary says) through a model and holds each prediction against the base's. A *BaseFile is read
+// once, from its start; its windows bound those of o.
+func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o CompareOptions) (Divergence, error) {
+	if err := base.check(m.Params.NVocab, ids, o.Windows); err != nil {
+		return Divergence{}, err
+	}
+	list, err := o.cut(len(ids), m.Context)
+	if err != nil {
+		return Divergence{}, err
+	}
+	if f, ok := base.(*BaseFile); ok {
+		list = list[:min(len(list), f.header.chunks)]
+	}
+	// The base is a coroutine: it runs only while its next row is waited for.
+	next, stop := iter.Pull2(base.each(ctx, ids, o.Windows, list))
+	defer stop()
+	var sums changes
+	result := func(windows int) Divergence {
+		d := sums.result()
+		d.Chunks, d.Context, d.BOS = windows, o.Context, o.Stride == 0 && o.BOS >= 0
+		return d
+	}
+	done := 0 // windows
+	for r, err := range o.rows(ctx, m, ids, list) {
+		if err != nil {
+			return result(done), err
+		}
+		row, err, ok := next()
+		if err == nil && !ok {
+			err = fmt.Errorf("the base ends before token %d of the text", r.token)
+		}
+		if err != nil {
+			return result(done), err
+		}
+		x := row.compare(r.logits, ids[r.token])
+		if math.IsNaN(x.nll) || math.IsNaN(x.base) || math.IsNaN(x.kld) {
+			return result(done), errNotNumbers(r.token)
+		}
+		sums.add(x)
+		if r.token == list[done].end-1 {
+			if done++; o.Progress != nil {
+				o.Progress(done, len(list), result(done))
+			}
+		}
+	}
+	return result(done), nil
+}
+
+// SaveBase runs a text through a model, writes what it predicts and returns the perplexity.
+func SaveBase(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOptions, save *BaseWriter) (PerplexityResult, error) {
+	return perplexity(ctx, m, ids, o, save.add)
+}

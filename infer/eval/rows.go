@@ -1,0 +1,158 @@
+package eval
+
+import (
+	"math"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/internal/kernel"
+)
+
+// baseRow is a base's distribution of one token. It may be changed by compare.
+type baseRow interface {
+	// compare holds a model's logits against it, next being the token that follows.
+	compare(logits []float32, next int32) change
+}
+
+// logitsRow is a base's logits.
+type logitsRow struct {
+	logits []float32
+	p      []float32 // scratch
+}
+
+func (r logitsRow) compare(logits []float32, next int32) change {
+	total, base := kernel.LogSumExp(logits), kernel.LogSumExp(r.logits)
+	copy(r.p, r.logits)
+	kernel.Softmax(r.p, 1)
+	x := change{
+		nll: total - float64(logits[next]), base: base - float64(r.logits[next]),
+		sameTop: kernel.ArgMax(logits) == kernel.ArgMax(r.logits),
+	}
+	x.kld = expectation(r.p, r.logits, logits) - base + total
+	x.bound = x.kld
+	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
+	return x
+}
+
+// expectation is the mean of a-b under the weights p, which need not add up to exactly 1. What p gives nothing counts nothing, even where b is infinite.
+func expectation(p, a, b []float32) float64 {
+	a, b = a[:len(p)], b[:len(p)]
+	var sum, weight [4]float64
+	whole := len(p) &^ 3
+	for i := 0; i < whole; i += 4 { // four sums, so that additions need not wait for each other
+		for j := range 4 {
+			if w := float64(p[i+j]); w > 0 {
+				sum[j] += w * (float64(a[i+j]) - float64(b[i+j]))
+				weight[j] += w
+			}
+		}
+	}
+	for i := whole; i < len(p); i++ {
+		if w := float64(p[i]); w > 0 {
+			sum[0] += w * (float64(a[i]) - float64(b[i]))
+			weight[0] += w
+		}
+	}
+	return (sum[0] + sum[1] + sum[2] + sum[3]) / (weight[0] + weight[1] + weight[2] + weight[3])
+}
+
+// llamaRow is a row of llama-perplexity's base file: log-probabilities of 16 bits between least and least+65535*step, where everything below is at least.
+type llamaRow struct {
+	step, least float32
+	levels      []uint16
+	logs, p     []float32 // scratch
+}
+
+// llamaFloor is the log-probability from which on down llama-perplexity leaves a token out.
+const llamaFloor = -16
+
+func (r llamaRow) log(level uint16) float32 { return float32(r.step*float32(level)) + r.least }
+
+// logSum is log(sum(exp(x-top))) over exponentials rounded to float32, the way of llama-perplexity. kernel.LogSumExp is faster and as good, but
+// differs by up to 1e-7, which can turn a printed digit.
+func logSum(x []float32, top float32) float32 {
+	var sum float64
+	for _, l := range x {
+		sum += float64(float32(math.Exp(float64(l - top))))
+	}
+	return float32(math.Log(sum))
+}
+
+// compare has float32 where llama-perplexity has it, so that its printed digits come out.
+func (r llamaRow) compare(logits []float32, next int32) change {
+	top := kernel.ArgMax(logits)
+	total := logits[top] + logSum(logits, logits[top])
+	nll, base := total-logits[next], -r.log(r.levels[next])
+
+	topBase := 0
+	for i, level := range r.levels {
+		r.logs[i] = r.log(level)
+		if level > r.levels[topBase] {
+			topBase = i
+		}
+	}
+	copy(r.p, r.logs)
+	mass := math.Exp(kernel.LogSumExp(r.p)) // of rounded numbers, so not exactly 1
+	kernel.Softmax(r.p, 1)
+	var sum float64
+	for i, p := range r.p {
+		if log := r.logs[i]; log > llamaFloor {
+			sum += float64(p) * float64(log-logits[i]+total)
+		}
+	}
+	x := change{
+		nll: float64(nll), base: float64(base), kld: sum * mass, sameTop: top == topBase, single: true,
+		p: float64(float32(math.Exp(float64(-nll)))), pBase: float64(float32(math.Exp(float64(-base)))),
+	}
+	x.bound = x.kld
+	return x
+}
+
+// smallRow is a row of our base file: the most likely tokens, and of the others, the tail, what they have together.
+type smallRow struct {
+	next    float32 // log-probability of the token that follows
+	tail    float32 // probability
+	entropy float32 // sum of p*log(p) over the tail
+	top     []likely
+	inTop   []bool    // scratch, by token; all false
+	rest    []float32 // scratch
+}
+
+// likely is a token and its log-probability.
+type likely struct {
+	id  int32
+	log float32
+}
+
+// compare takes the tail for one token. By the log-sum inequality the divergence is then not above the true one, and equal if the model spreads its
+// own tail in proportion. At most it is what it would be if the base gave all of its tail to the token that the model likes least, as
+// far as the tail's entropy, which is known, does not count against that.
+func (r smallRow) compare(logits []float32, next int32) change {
+	total := kernel.LogSumExp(logits)
+	x := change{nll: total - float64(logits[next]), base: -float64(r.next), sameTop: kernel.ArgMax(logits) == int(r.top[0].id)}
+	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
+	var sum float64
+	for _, t := range r.top {
+		r.inTop[t.id] = true
+		log := float64(t.log)
+		if math.IsInf(log, -1) {
+			continue
+		}
+		sum += math.Exp(log) * (log - float64(logits[t.id]) + total)
+	}
+	r.rest = r.rest[:0]
+	for i, l := range logits {
+		if !r.inTop[i] {
+			r.rest = append(r.rest, l)
+		}
+	}
+	for _, t := range r.top {
+		r.inTop[t.id] = false
+	}
+	x.kld, x.bound = sum, sum
+	if tail := float64(r.tail); tail > 0 && len(r.rest) > 0 {
+		x.kld += tail * (math.Log(tail) - kernel.LogSumExp(r.rest) + total)
+		x.bound += float64(r.entropy) + tail*(total-float64(slices.Min(r.rest)))
+	}
+	x.bound = max(x.bound, x.kld)
+	return x
+}

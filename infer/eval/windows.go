@@ -1,0 +1,135 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/ggufkit/ggufkit/infer"
+	"github.com/ggufkit/ggufkit/internal/kernel"
+)
+
+// Windows is how a text is cut, and which of its tokens are scored.
+type Windows struct {
+	Context int // window length in tokens
+	// Stride 0 is llama-perplexity's convention: windows side by side, of which the tokens after the first half are scored. Otherwise each window
+	// starts Stride tokens after the one before and scores what that one did not hold, so that every token but the first is scored
+	// once: the sliding window of transformers' guide.
+	Stride int
+	Chunks int   // most windows; 0: all
+	BOS    int32 // replaces each window's first token where Stride is 0; -1: none
+}
+
+// ErrTooShort is returned for a text that does not fill one window.
+var ErrTooShort = errors.New("the text is too short")
+
+// window is a stretch of a text: ids[start:end], of which those from ids[first] on are scored, each given all before it in the window.
+type window struct{ start, first, end int }
+
+// scored is the number of scored tokens.
+func (w window) scored() int { return w.end - w.first }
+
+// cut makes the windows of n tokens for a model that holds limit of them at once.
+func (o Windows) cut(n, limit int) ([]window, error) {
+	switch {
+	case o.Context < 3:
+		return nil, fmt.Errorf("a window of %d tokens has none to score, expected 3 or more", o.Context)
+	case o.Context > limit:
+		return nil, fmt.Errorf("a window of %d tokens: %w at %d", o.Context, infer.ErrContextFull, limit)
+	case o.Stride < 0 || o.Stride > o.Context:
+		return nil, fmt.Errorf("a stride of %d tokens, expected 1 to the window's %d", o.Stride, o.Context)
+	case n < o.Context:
+		return nil, fmt.Errorf("%w: %d tokens, a window needs at least %d tokens\nhint: give more text or a smaller context", ErrTooShort, n, o.Context)
+	}
+	var list []window
+	if o.Stride == 0 {
+		for start := 0; start+o.Context <= n; start += o.Context {
+			list = append(list, window{start, start + o.Context/2 + 1, start + o.Context})
+		}
+	} else {
+		for start, end := 0, 0; end < n; start += o.Stride {
+			first := max(end, start+1)
+			end = min(start+o.Context, n)
+			if first < end {
+				list = append(list, window{start, first, end})
+			}
+		}
+	}
+	if o.Chunks > 0 {
+		list = list[:min(o.Chunks, len(list))]
+	}
+	return list, nil
+}
+
+// scoredRow is a scored token: its index in the text, and the logits that predict it, valid until the next one is asked for.
+type scoredRow struct {
+	token  int
+	logits []float32
+}
+
+// rows runs the windows of a text and hands out the scored tokens in order.
+func (o Windows) rows(ctx context.Context, m *infer.Model, ids []int32, list []window) iter.Seq2[scoredRow, error] {
+	return func(yield func(scoredRow, error) bool) {
+		// Short windows are run side by side.
+		for group := range slices.Chunk(list, max(infer.DefaultBatch/o.Context, 1)) {
+			err := ctx.Err()
+			if err == nil {
+				err = o.run(m, ids, group, func(r scoredRow) error {
+					if !yield(r, nil) {
+						return errEnough
+					}
+					return nil
+				})
+			}
+			if errors.Is(err, errEnough) {
+				return
+			}
+			if err != nil {
+				yield(scoredRow{}, err)
+				return
+			}
+		}
+	}
+}
+
+// errEnough ends a run whose rows nobody wants any more.
+var errEnough = errors.New("enough")
+
+// run runs windows as sequences of their own.
+func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func(scoredRow) error) error {
+	var batch []infer.Token
+	var tokens []int // of the text, by batch element
+	for _, w := range list {
+		s, err := m.NewSession()
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		// The last token's logits would predict what the window does not hold.
+		for i := w.start; i < w.end-1; i++ {
+			id := ids[i]
+			if i == w.start && o.Stride == 0 && o.BOS >= 0 {
+				id = o.BOS
+			}
+			batch = append(batch, infer.Token{Seq: s.ID(), Pos: [4]int32{int32(i - w.start)}, ID: id, Logits: i+1 >= w.first})
+			tokens = append(tokens, i+1)
+		}
+	}
+	return m.Step(batch, func(i int, logits []float32) error {
+		next := ids[tokens[i]]
+		if next < 0 || int(next) >= len(logits) {
+			return fmt.Errorf("token %d, the vocabulary has 0 to %d", next, len(logits)-1)
+		}
+		if kernel.ArgMax(logits) < 0 {
+			return errNotNumbers(tokens[i])
+		}
+		return emit(scoredRow{tokens[i], logits})
+	})
+}
+
+// errNotNumbers is for logits that cannot be compared.
+func errNotNumbers(token int) error {
+	return fmt.Errorf("the logits of token %d of the text are not numbers\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", token)
+}
