@@ -21,6 +21,11 @@ type Model struct {
 	memory  arch.Memory
 	states  map[int]State // by sequence
 	nextSeq int
+
+	// Of the batch at hand.
+	held, next map[int]int // positions of its sequences: before, and so far
+	wanted     []int       // elements that want logits
+	runs       []Run
 }
 
 // Load binds the tensors of a source without copying them. It fails, listing all of them, on missing, unused or misshapen tensors.
@@ -55,7 +60,7 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Params: p, Context: o.Context, batch: o.Batch, states: map[int]State{}}
+	m := &Model{Params: p, Context: o.Context, batch: o.Batch, states: map[int]State{}, held: map[int]int{}, next: map[int]int{}}
 	if m.Context == 0 {
 		m.Context = p.NCtxTrain
 	}
@@ -80,7 +85,7 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 		return nil, err
 	}
 	backend := newCPU(&o)
-	b.be = backend
+	b.be = o.traced(backend)
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}

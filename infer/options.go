@@ -28,6 +28,7 @@ type Options struct {
 	Batch     int // most tokens computed at once; 0: 512
 	Cache     CacheType
 	Rope      RopeOptions
+	Trace     *Trace // watches all operations; nil: none, at no cost
 }
 
 // DefaultBatch is Options.Batch where it is 0.

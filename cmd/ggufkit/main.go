@@ -84,6 +84,7 @@ func newApp(u *ui) *cli.App {
 			tokenizeCommand(u),
 			logitsCommand(u),
 			perplexityCommand(u),
+			benchCommand(u),
 			compareCommand(u),
 		},
 		Writer:    u.out,

@@ -45,6 +45,7 @@ func modelOptions(c *cli.Context, context int) (infer.Options, error) {
 	default:
 		return o, usagef("the precisions are exact and fast", "no precision is called %q", p)
 	}
+	o.Trace = newTrace(c)
 	if name := c.String("cache-type"); name != "" {
 		var err error
 		if o.Cache, err = infer.ParseCacheType(name); err != nil {
@@ -87,6 +88,7 @@ func contextFlag(usage string) cli.Flag {
 type loaded struct {
 	file  *gguf.File
 	model *infer.Model
+	trace *infer.Trace // that --trace asks for, or nil
 }
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
@@ -109,7 +111,7 @@ func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
 	if trained := m.Params.NCtxTrain; context > trained && trained > 0 {
 		u.note("warning: the model was trained for a context of %d tokens, not %d", trained, context)
 	}
-	return &loaded{file: f, model: m}, nil
+	return &loaded{file: f, model: m, trace: o.Trace}, nil
 }
 
 func (l *loaded) close() {
