@@ -8,9 +8,9 @@ import (
 )
 
 func runCommand(u *ui) *cli.Command {
-	flags := append(generateFlags(),
+	flags := append(append(generateFlags(), consoleFlags()...),
 		&cli.IntFlag{Name: "samples", Value: 1, Usage: "write `N` texts that follow the prompt, with the seeds SEED, SEED+1, ..."},
-		jsonFlag())
+		traceFlag(), jsonFlag())
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "go on from a text",
@@ -18,12 +18,14 @@ func runCommand(u *ui) *cli.Command {
 		Description: `The prompt is taken as it is: no chat template ('ggufkit chat' has one). What follows it comes on stdout as it is made, and how fast it
 was on stderr. Of several samples each comes after a line "--- sample 1 of 3, seed 7"; the prompt is computed once for all.
 --json prints {"prompt_tokens", "samples": [{"seed", "text", "ids", "finish_reason", "stop_text"}], "timings"} at the end; a text finishes by "stop"
-(the model ended it), "stop text" or "length" (-n or the context).
+(the model ended it), "stop text" or "length" (-n or the context). With -i you and the model write the text in turns: see 'ggufkit chat --help'.
 
 Examples:
   ggufkit run -m model.gguf -p 'To be, or not' -n 100 --seed 1
   ggufkit run -m model.gguf -p 'The capital of France is' --temp 0 -n 8 -q
   ggufkit run -m model.gguf -p 'Q: Why? A:' --stop 'Q:' --samples 3 --json
+  ggufkit run -m model.gguf -i -r 'User:' -p 'User: Who are you?
+  Bot:'
   ggufkit run -m model.gguf -p 'Once upon a time' -n 5000 -c 512 --context-shift --keep 16`,
 		Flags:  flags,
 		Action: u.action(0, 0, func(c *cli.Context) error { return runText(c, u) }),
@@ -31,8 +33,12 @@ Examples:
 }
 
 func runText(c *cli.Context, u *ui) error {
-	if !c.IsSet("prompt") {
+	interactive := c.Bool("interactive")
+	if !c.IsSet("prompt") && !interactive {
 		return usagef("usage: "+c.Command.UsageText, "run needs --prompt")
+	}
+	if interactive && (c.Bool("json") || c.IsSet("samples")) {
+		return usagef("leave out -i, or --json and --samples", "--interactive writes one text, as it comes")
 	}
 	if n := c.Int("samples"); n < 1 || n > maxSamples {
 		return usagef("", "--samples %d: expected 1 to %d", n, maxSamples)
@@ -42,11 +48,18 @@ func runText(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer g.close()
+	if interactive {
+		s := &story{generation: g, u: u}
+		return s.interactive(c)
+	}
 	ids, err := g.tok.EncodePrompt(c.String("prompt"), true)
 	if err != nil {
 		return err
 	}
-	return g.once(c, u, ids)
+	if err := g.once(c, u, ids); err != nil {
+		return err
+	}
+	return writeTrace(u, c.String("trace"), g.trace, g.file.Path)
 }
 
 // maxSamples bounds --samples.
