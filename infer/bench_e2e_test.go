@@ -12,7 +12,8 @@ import (
 	"github.com/ggufkit/ggufkit/infer"
 )
 
-// BenchmarkModels measures tokens per second of a prompt of 512 tokens and of 64 steps of one token each, as llama-bench's pp512 and tg64.
+// BenchmarkModels measures tokens per second of a prompt of 512 tokens and of 64 steps of one token each, as llama-bench's pp512 and tg64, the latter
+// also behind 4096 tokens.
 func BenchmarkModels(b *testing.B) {
 	const prompt, steps = 512, 64
 	ids := make([]int32, prompt)
@@ -26,7 +27,7 @@ func BenchmarkModels(b *testing.B) {
 		}
 		defer f.Close()
 		for _, threads := range []int{1, 2} {
-			m, err := infer.Load(f, f.Meta, infer.Options{Threads: threads})
+			m, err := infer.Load(f, f.Meta, infer.Options{Threads: threads, Context: 8192})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -50,14 +51,31 @@ func BenchmarkModels(b *testing.B) {
 				_, err := s.Append(ids)
 				return err
 			})
-			measure("tg64", steps, func(s *infer.Session) error {
+			generate := func(s *infer.Session) error {
 				for i := range steps {
 					if _, err := s.Append(ids[i:][:1]); err != nil {
 						return err
 					}
 				}
 				return nil
+			}
+			measure("tg64", steps, generate)
+			deep, err := m.NewSession()
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range 8 {
+				if _, err := deep.Append(ids); err != nil {
+					b.Fatal(err)
+				}
+			}
+			measure("tg64@d4096", steps, func(*infer.Session) error {
+				if err := generate(deep); err != nil {
+					return err
+				}
+				return deep.Truncate(8 * prompt)
 			})
+			deep.Close()
 		}
 	}
 }

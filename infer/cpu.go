@@ -18,21 +18,27 @@ type cpu struct {
 	mul      *kernel.Multiplier
 	products []kernel.Product // of the product at hand
 	workers  []scratch        // by worker
-}
 
-// scratch is what one worker computes in.
-type scratch struct {
-	attention kernel.AttentionScratch
-	queries   []kernel.Query
+	// The operation at hand, for the loops that the threads share: these are bound once, as otherwise each operation would allocate.
+	rows      rowOperation
+	attention attention
+	loops     struct {
+		norm, rope, activate, add, scale, softcap, put, merge func(worker, lo, hi int)
+		embed, attend                                         func(worker, i int)
+	}
 }
 
 // newCPU makes a backend with the precision, the threads and the type of cache that the options name.
 func newCPU(o *Options) *cpu {
 	pool := kernel.NewPool(o.Threads)
 	exact := o.Precision == Exact
-	return &cpu{
+	c := &cpu{
 		exact: exact, cache: o.cacheType(), pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads()),
 	}
+	c.loops.norm, c.loops.rope, c.loops.activate, c.loops.add = c.normRows, c.ropeRows, c.activatePiece, c.addPiece
+	c.loops.scale, c.loops.softcap, c.loops.embed = c.scalePiece, c.softcapPiece, c.embedRow
+	c.loops.put, c.loops.attend, c.loops.merge = c.put, c.attendJob, c.merge
+	return c
 }
 
 func (c *cpu) Close() error {
@@ -122,8 +128,11 @@ func (c *cpu) SetRow(dst Buffer, row int, values []float32) { copy(mat(dst).row(
 func (c *cpu) Embed(dst Buffer, table Weight, ids []int32) {
 	d, t := mat(dst), table.(*tensor)
 	d.reshape(len(ids), t.width)
-	c.pool.For(len(ids), func(_, i int) { t.matrix.Row(d.row(i), int(ids[i])) })
+	c.rows = rowOperation{dst: d, table: t, ids: ids}
+	c.pool.For(len(ids), c.loops.embed)
 }
+
+func (c *cpu) embedRow(_, i int) { c.rows.table.matrix.Row(c.rows.dst.row(i), int(c.rows.ids[i])) }
 
 func (c *cpu) Gather(dst, x Buffer, rows []int) {
 	d, s := mat(dst), mat(x)

@@ -2,84 +2,119 @@ package infer
 
 import "github.com/ggufkit/ggufkit/internal/kernel"
 
-// rowGrain is how many rows a thread takes at a time in operations that work row by row.
-const rowGrain = 8
+const (
+	// rowGrain is how many rows a thread takes at a time in operations that work row by row.
+	rowGrain = 8
+	// elementGrain is how many elements a thread takes at a time in operations on single elements.
+	elementGrain = 1 << 12
+)
+
+// rowOperation is the operands of an operation on rows or elements.
+type rowOperation struct {
+	dst, src     *matrix
+	table        *tensor
+	ids          []int32
+	norm         *Norm
+	weight, bias []float32
+	headDim      int
+	turn         func(x, cos, sin []float32)
+	apply        func(dst, src []float32)
+	factor       float32
+}
 
 func (c *cpu) Norm(dst, x Buffer, n *Norm) {
 	d, s := mat(dst), mat(x)
 	if d != s {
 		d.reshape(s.rows, s.width)
 	}
-	weight, bias := vec(n.Weight), vec(n.Bias)
-	c.pool.Ranges(s.rows, rowGrain, func(_, lo, hi int) {
-		for i := lo * s.width; i < hi*s.width; i += len(weight) {
-			y, x := d.data[i:][:len(weight)], s.data[i:][:len(weight)]
-			if n.Layer {
-				kernel.LayerNorm(y, x, weight, bias, n.Eps)
-				continue
-			}
-			kernel.RMSNorm(y, x, weight, n.Eps)
-			if bias != nil {
-				kernel.Add(y, bias)
-			}
+	c.rows = rowOperation{dst: d, src: s, norm: n, weight: vec(n.Weight), bias: vec(n.Bias)}
+	c.pool.Ranges(s.rows, rowGrain, c.loops.norm)
+}
+
+func (c *cpu) normRows(_, lo, hi int) {
+	o := &c.rows
+	width := len(o.weight)
+	for i := lo * o.src.width; i < hi*o.src.width; i += width {
+		y, x := o.dst.data[i:][:width], o.src.data[i:][:width]
+		if o.norm.Layer {
+			kernel.LayerNorm(y, x, o.weight, o.bias, o.norm.Eps)
+			continue
 		}
-	})
+		kernel.RMSNorm(y, x, o.weight, o.norm.Eps)
+		if o.bias != nil {
+			kernel.Add(y, o.bias)
+		}
+	}
 }
 
 func (c *cpu) Rope(x, angles Buffer, headDim int, pairs Pairing) {
-	m, a := mat(x), mat(angles)
-	half := a.width / 2
-	turn := kernel.RopeAdjacent
+	c.rows = rowOperation{dst: mat(x), src: mat(angles), headDim: headDim, turn: kernel.RopeAdjacent}
 	if pairs == Halves {
-		turn = kernel.RopeHalves
+		c.rows.turn = kernel.RopeHalves
 	}
-	c.pool.Ranges(m.rows, rowGrain, func(_, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			row, cos, sin := m.row(i), a.row(i)[:half], a.row(i)[half:]
-			for ; len(row) > 0; row = row[headDim:] {
-				turn(row, cos, sin)
-			}
+	c.pool.Ranges(c.rows.dst.rows, rowGrain, c.loops.rope)
+}
+
+func (c *cpu) ropeRows(_, lo, hi int) {
+	o := &c.rows
+	half := o.src.width / 2
+	for i := lo; i < hi; i++ {
+		row, angles := o.dst.row(i), o.src.row(i)
+		for ; len(row) > 0; row = row[o.headDim:] {
+			o.turn(row, angles[:half], angles[half:])
 		}
-	})
+	}
 }
 
 func (c *cpu) Activate(x, up Buffer, f Activation) {
-	apply := kernel.SiLU
+	o := rowOperation{apply: kernel.SiLU}
 	switch f {
 	case GELU:
-		apply = kernel.GELU
+		o.apply = kernel.GELU
 	case GELUTanh:
-		apply = kernel.GELUTanh
+		o.apply = kernel.GELUTanh
 	}
-	c.each(x, func(v []float32, at int) {
-		apply(v, v)
-		if up != nil {
-			kernel.Mul(v, mat(up).data[at:][:len(v)])
-		}
-	})
+	if up != nil {
+		o.src = mat(up)
+	}
+	c.each(x, o, c.loops.activate)
 }
 
-func (c *cpu) Add(dst, x Buffer) {
-	c.each(dst, func(v []float32, at int) { kernel.Add(v, mat(x).data[at:][:len(v)]) })
+func (c *cpu) activatePiece(_, lo, hi int) {
+	v := c.rows.dst.data[lo:hi]
+	c.rows.apply(v, v)
+	if c.rows.src != nil {
+		kernel.Mul(v, c.rows.src.data[lo:hi])
+	}
 }
+
+func (c *cpu) Add(dst, x Buffer) { c.each(dst, rowOperation{src: mat(x)}, c.loops.add) }
+
+func (c *cpu) addPiece(_, lo, hi int) { kernel.Add(c.rows.dst.data[lo:hi], c.rows.src.data[lo:hi]) }
 
 func (c *cpu) Scale(x Buffer, factor float32) {
-	c.each(x, func(v []float32, _ int) {
-		for i := range v {
-			v[i] *= factor
-		}
-	})
+	c.each(x, rowOperation{factor: factor}, c.loops.scale)
+}
+
+func (c *cpu) scalePiece(_, lo, hi int) {
+	v := c.rows.dst.data[lo:hi]
+	for i := range v {
+		v[i] *= c.rows.factor
+	}
 }
 
 func (c *cpu) Softcap(x Buffer, limit float32) {
-	c.each(x, func(v []float32, _ int) { kernel.Softcap(v, v, limit) })
+	c.each(x, rowOperation{factor: limit}, c.loops.softcap)
 }
 
-// elementGrain is how many elements a thread takes at a time in operations on single elements.
-const elementGrain = 1 << 12
+func (c *cpu) softcapPiece(_, lo, hi int) {
+	v := c.rows.dst.data[lo:hi]
+	kernel.Softcap(v, v, c.rows.factor)
+}
 
-// each calls f for pieces of x; at is where a piece starts.
-func (c *cpu) each(x Buffer, f func(v []float32, at int)) {
-	data := mat(x).data
-	c.pool.Ranges(len(data), elementGrain, func(_, lo, hi int) { f(data[lo:hi], lo) })
+// each runs a loop over the elements of x, with the other operands in o.
+func (c *cpu) each(x Buffer, o rowOperation, loop func(worker, lo, hi int)) {
+	o.dst = mat(x)
+	c.rows = o
+	c.pool.Ranges(len(o.dst.data), elementGrain, loop)
 }

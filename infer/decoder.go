@@ -19,6 +19,9 @@ type decoder struct {
 	q, k, v, heads Buffer
 	hidden, up     Buffer
 	logits         Buffer
+
+	ids, pos []int32 // of the batch at hand
+	last     []Product
 }
 
 // layer is attention, then a feed-forward network, each on a normed copy of the stream that it adds to. Norms may be nil: there is none.
@@ -27,13 +30,16 @@ type layer struct {
 	q, k, v, attn Linear
 	qNorm, kNorm  *Norm     // per head
 	rotation      *rotation // nil: positions are not rotated
-	attention     Attention // without runs
+	attention     Attention // with the runs of the batch at hand
 	attnPost      *Norm     // of what attention computes
 
 	ffnNorm  *Norm
 	gate     Linear // Weight nil: not gated
 	up, down Linear
 	ffnPost  *Norm
+
+	// The products of the linear parts, with where their results go.
+	toHeads, fromHeads, toHidden, fromHidden []Product
 }
 
 // rotation is a rotary embedding and its angles for the batch at hand.
@@ -50,11 +56,24 @@ func (d *decoder) newBuffers() {
 	for _, r := range d.rotations {
 		r.angles = d.be.NewBuffer()
 	}
+	for il := range d.blocks {
+		b := &d.blocks[il]
+		b.toHeads = []Product{{b.q, d.q}, {b.k, d.k}, {b.v, d.v}}
+		b.fromHeads = []Product{{b.attn, d.h}}
+		b.toHidden = []Product{{b.up, d.hidden}}
+		if b.gate.Weight != nil {
+			b.toHidden = []Product{{b.gate, d.hidden}, {b.up, d.up}}
+		}
+		b.fromHidden = []Product{{b.down, d.h}}
+	}
+	d.last = []Product{{d.output, d.logits}}
 }
 
 // start fills the residual stream: one row per element of the batch.
 func (d *decoder) start(batch []Token) {
-	ids, positions := make([]int32, len(batch)), make([]int32, len(batch))
+	d.ids, d.pos = grow(d.ids, len(batch)), grow(d.pos, len(batch))
+	ids, positions := d.ids, d.pos
+	clear(ids)
 	for i, t := range batch {
 		positions[i] = t.Pos[0]
 		if t.Embed == nil {
@@ -85,7 +104,7 @@ func (d *decoder) forward(runs []Run) {
 		b := &d.blocks[il]
 
 		d.be.Norm(d.h, d.x, b.attnNorm)
-		d.be.MatMul(d.h, Product{b.q, d.q}, Product{b.k, d.k}, Product{b.v, d.v})
+		d.be.MatMul(d.h, b.toHeads...)
 		if b.qNorm != nil {
 			d.be.Norm(d.q, d.q, b.qNorm)
 			d.be.Norm(d.k, d.k, b.kNorm)
@@ -94,21 +113,19 @@ func (d *decoder) forward(runs []Run) {
 			d.be.Rope(d.q, b.rotation.angles, b.attention.HeadK, d.pairs)
 			d.be.Rope(d.k, b.rotation.angles, b.attention.HeadK, d.pairs)
 		}
-		attention := b.attention
-		attention.Runs = runs
-		d.be.Attention(d.heads, d.q, d.k, d.v, &attention)
-		d.be.MatMul(d.heads, Product{b.attn, d.h})
+		b.attention.Runs = runs
+		d.be.Attention(d.heads, d.q, d.k, d.v, &b.attention)
+		d.be.MatMul(d.heads, b.fromHeads...)
 		d.add(b.attnPost)
 
 		d.be.Norm(d.h, d.x, b.ffnNorm)
+		d.be.MatMul(d.h, b.toHidden...)
 		if b.gate.Weight != nil {
-			d.be.MatMul(d.h, Product{b.gate, d.hidden}, Product{b.up, d.up})
 			d.be.Activate(d.hidden, d.up, d.activation)
 		} else {
-			d.be.MatMul(d.h, Product{b.up, d.hidden})
 			d.be.Activate(d.hidden, nil, d.activation)
 		}
-		d.be.MatMul(d.hidden, Product{b.down, d.h})
+		d.be.MatMul(d.hidden, b.fromHidden...)
 		d.add(b.ffnPost)
 	}
 }
@@ -125,7 +142,7 @@ func (d *decoder) add(post *Norm) {
 func (d *decoder) project(rows []int) ([]float32, error) {
 	d.be.Gather(d.h, d.x, rows)
 	d.be.Norm(d.h, d.h, d.outputNorm)
-	d.be.MatMul(d.h, Product{d.output, d.logits})
+	d.be.MatMul(d.h, d.last...)
 	if d.softcap > 0 {
 		d.be.Softcap(d.logits, d.softcap)
 	}

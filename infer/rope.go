@@ -9,6 +9,7 @@ import (
 type rope struct {
 	freq  []float64 // of each pair, in radians per position
 	scale float64   // of cosine and sine
+	rows  []float32 // table
 }
 
 // newRope computes the frequencies of the pairs. factors, if any, divide them (tensors rope_freqs.weight and rope_factors_*.weight).
@@ -51,10 +52,11 @@ func (o *rope) yarn(r rotary) {
 	}
 }
 
-// table is a row for each position: the cosines of all pairs, then the sines.
+// table is a row for each position: the cosines of all pairs, then the sines. It is valid until the next one is made.
 func (o *rope) table(positions []int32) []float32 {
 	pairs := len(o.freq)
-	out := make([]float32, 2*pairs*len(positions))
+	o.rows = grow(o.rows, 2*pairs*len(positions))
+	out := o.rows
 	for i, pos := range positions {
 		cos, sin := out[2*pairs*i:][:pairs], out[2*pairs*i:][pairs:2*pairs]
 		for k, f := range o.freq {

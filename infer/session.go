@@ -11,6 +11,7 @@ type Session struct {
 	model  *Model
 	id     int
 	state  State
+	batch  []Token
 	logits []float32
 }
 
@@ -80,9 +81,10 @@ func (s *Session) AppendAll(ids []int32, emit func(i int, logits []float32) erro
 	return s.model.Step(batch, emit)
 }
 
-// tokens makes a batch of ids after what is held.
+// tokens makes a batch of ids after what is held. It is valid until the next one is made.
 func (s *Session) tokens(ids []int32) []Token {
-	batch := make([]Token, len(ids))
+	s.batch = grow(s.batch, len(ids))
+	batch := s.batch
 	for i, id := range ids {
 		batch[i] = Token{Seq: s.id, Pos: [4]int32{int32(s.Len() + i)}, ID: id}
 	}

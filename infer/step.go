@@ -42,8 +42,9 @@ func (m *Model) Step(batch []Token, emit func(i int, logits []float32) error) er
 
 // check validates a batch before anything is computed. It returns the sequences it touches and how much they hold.
 func (m *Model) check(batch []Token) (held map[int]int, err error) {
-	held = map[int]int{}
-	next := map[int]int{}
+	clear(m.held)
+	clear(m.next)
+	held, next := m.held, m.next
 	for i, t := range batch {
 		state, ok := m.states[t.Seq]
 		if !ok {
@@ -79,12 +80,13 @@ func (m *Model) compute(batch []Token, emit func(i int, logits []float32) error)
 	m.decoder.start(batch)
 	m.decoder.forward(runs)
 
-	var wanted []int
+	m.wanted = m.wanted[:0]
 	for i, t := range batch {
 		if t.Logits {
-			wanted = append(wanted, i)
+			m.wanted = append(m.wanted, i)
 		}
 	}
+	wanted := m.wanted
 	n := m.Params.NVocab
 	block := max(logitFloats/n, 1)
 	for len(wanted) > 0 {
@@ -105,7 +107,7 @@ func (m *Model) compute(batch []Token, emit func(i int, logits []float32) error)
 
 // reserve makes room in the sequences of a batch and cuts it into runs.
 func (m *Model) reserve(batch []Token) ([]Run, error) {
-	var runs []Run
+	runs := m.runs[:0]
 	for lo := 0; lo < len(batch); {
 		hi := lo + 1
 		for hi < len(batch) && batch[hi].Seq == batch[lo].Seq {
@@ -118,5 +120,6 @@ func (m *Model) reserve(batch []Token) ([]Run, error) {
 		}
 		lo = hi
 	}
+	m.runs = runs
 	return runs, nil
 }
