@@ -33,11 +33,12 @@ var runeBytes = func() (bytes [256 + 68]int16) {
 	return bytes
 }()
 
-// bpe is byte-level byte pair encoding.
+// bpe is byte pair encoding, over bytes in GPT-2's spelling or, if the pre-tokenizer says raw, over characters.
 type bpe struct {
 	v      *Vocab
 	ids    map[string]int32
 	pre    *preTokenizer
+	extra  map[string]int32     // texts of merges that are no tokens
 	bytes  [256]int32           // symbol of a single byte, -1 if the vocabulary lacks it
 	merges map[uint64]mergeRule // left symbol << 32 | right symbol
 	pool   sync.Pool            // of *merger
@@ -59,6 +60,7 @@ func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 	b.pool.New = func() any { return new(merger) }
 	// Texts that appear in merges without being tokens are numbered after the tokens.
 	extra := map[string]int32{}
+	b.extra = extra
 	symbolOf := func(text []byte) int32 {
 		if id, ok := ids[string(text)]; ok {
 			return id
@@ -85,7 +87,11 @@ func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 	}
 	for c, r := range byteRunes {
 		b.bytes[c] = -1
-		if id, ok := ids[string(r)]; ok {
+		if pre.raw {
+			if id, ok := ids[fmt.Sprintf("<0x%02X>", c)]; ok {
+				b.bytes[c] = id
+			}
+		} else if id, ok := ids[string(r)]; ok {
 			b.bytes[c] = id
 		} else if id, ok := extra[string(r)]; ok {
 			b.bytes[c] = id
@@ -115,7 +121,11 @@ func (b *bpe) encode(dst []int32, text string) ([]int32, error) {
 	m := b.pool.Get().(*merger)
 	defer b.pool.Put(m)
 	var err error
-	b.pre.split(validUTF8(text), func(word string) bool {
+	text = validUTF8(text)
+	if b.pre.escapeSpaces {
+		text = strings.ReplaceAll(text, " ", metaspace)
+	}
+	b.pre.split(text, func(word string) bool {
 		dst, err = b.encodeWord(dst, word, m)
 		return err == nil
 	})
@@ -123,7 +133,11 @@ func (b *bpe) encode(dst []int32, text string) ([]int32, error) {
 }
 
 func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
-	if b.pre.ignoreMerges {
+	if b.pre.raw && (b.pre.ignoreMerges || b.pre.wholeNewlines && word[0] == '\n') {
+		if id, ok := b.ids[word]; ok {
+			return append(dst, id), nil
+		}
+	} else if b.pre.ignoreMerges {
 		var buf [64]byte
 		spelled := buf[:0]
 		for i := range len(word) {
@@ -134,8 +148,12 @@ func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
 		}
 	}
 	m.reset()
-	for i := range len(word) {
-		m.add(i+1, b.bytes[word[i]])
+	if b.pre.raw {
+		b.addCharacters(word, m)
+	} else {
+		for i := range len(word) {
+			m.add(i+1, b.bytes[word[i]])
+		}
 	}
 	m.merge(word, b)
 	for i := int32(0); i >= 0; i = m.symbols[i].next {
@@ -158,9 +176,27 @@ func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
 	return dst, nil
 }
 
+// addCharacters starts with a symbol for each character.
+func (b *bpe) addCharacters(word string, m *merger) {
+	for i := 0; i < len(word); {
+		_, n := utf8.DecodeRuneInString(word[i:])
+		id, ok := b.ids[word[i:i+n]]
+		if !ok {
+			if id, ok = b.extra[word[i:i+n]]; !ok {
+				id = -1
+			}
+		}
+		i += n
+		m.add(i, id)
+	}
+}
+
 // piece spells a token in bytes. A token that holds a character outside the byte alphabet is taken as text.
 func (b *bpe) piece(id int32) ([]byte, error) {
 	text := b.v.Tokens[id]
+	if b.pre.raw {
+		return b.rawPiece(id)
+	}
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
 		if int(r) >= len(runeBytes) || runeBytes[r] < 0 {
@@ -169,6 +205,21 @@ func (b *bpe) piece(id int32) ([]byte, error) {
 		out = append(out, byte(runeBytes[r]))
 	}
 	return out, nil
+}
+
+func (b *bpe) rawPiece(id int32) ([]byte, error) {
+	text := b.v.Tokens[id]
+	if b.v.typeOf(int(id)) == Byte {
+		c, err := byteOf(text)
+		if err != nil {
+			return nil, fmt.Errorf("token %d: %w", id, err)
+		}
+		return []byte{c}, nil
+	}
+	if b.pre.escapeSpaces {
+		text = strings.ReplaceAll(text, metaspace, " ")
+	}
+	return []byte(text), nil
 }
 
 // validUTF8 replaces every byte that is not part of a valid UTF-8 sequence by U+FFFD.

@@ -86,7 +86,7 @@ func (s *Stream) Flush() string {
 // CleanSpaces undoes the spaces that some old tokenizers put before punctuation and the endings of contractions, as llama.cpp does to whole
 // texts when the pre-tokenizer is one for which it assumes so. Other vocabularies leave text as it is. It is lossy, so Decode does not do it.
 func (t *Tokenizer) CleanSpaces(text string) string {
-	if t.pre == nil || !t.pre.cleanSpaces {
+	if !t.clean {
 		return text
 	}
 	text = dropSpaces(text, func(rest string) int { return btoi(strings.IndexByte("?!.,", rest[0]) >= 0) })

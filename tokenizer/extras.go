@@ -28,6 +28,9 @@ type Extras struct {
 	PrependScheme string
 	// LStrip and RStrip are the special tokens that swallow the white space before them and behind them, where they are read in a text.
 	LStrip, RStrip []int32
+	// BertNormalizer says that a WordPiece vocabulary treats text as the model's own tokenizer does where llama.cpp differs: Hangul is decomposed with
+	// the accents, of marks only \p{Mn} are accents, characters without a meaning are taken out, and words of more than 100 characters are unknown.
+	BertNormalizer bool
 }
 
 const nfc = "NFC"
@@ -146,11 +149,15 @@ func (v *Vocab) normalized(text string) string {
 	if v.Normalizer != nfc {
 		return text
 	}
-	out := norm.NFC.String(text)
-	if !strings.Contains(text, graphemeJoiner) {
-		out = strings.ReplaceAll(out, graphemeJoiner, "")
+	return unjoined(norm.NFC.String(text), text)
+}
+
+// unjoined takes the joiners out of what the library made of text, if it had none before.
+func unjoined(out, text string) string {
+	if strings.Contains(text, graphemeJoiner) {
+		return out
 	}
-	return out
+	return strings.ReplaceAll(out, graphemeJoiner, "")
 }
 
 // prefixed puts a space before text that the vocabulary wants one before: start is set at the start of all, else a special token stands before.

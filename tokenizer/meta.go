@@ -23,6 +23,10 @@ const (
 	keyAddEOS    = "tokenizer.ggml.add_eos_token"
 	keyAddSEP    = "tokenizer.ggml.add_sep_token"
 	keyAddPrefix = "tokenizer.ggml.add_space_prefix"
+	keyLowercase = "tokenizer.ggml.normalizer.lowercase"
+	keyStrip     = "tokenizer.ggml.normalizer.strip_accents"
+	keyExtra     = "tokenizer.ggml.remove_extra_whitespaces"
+	keyCharsMap  = "tokenizer.ggml.precompiled_charsmap"
 	keyTemplate  = "tokenizer.chat_template"
 	keyTemplates = "tokenizer.chat_templates"
 )
@@ -83,12 +87,7 @@ func VocabOf(m *gguf.Meta) (*Vocab, error) {
 	if err := v.readScores(m); err != nil {
 		return nil, err
 	}
-	if v.Model == "llama" {
-		// What files of the first days leave out.
-		v.setDefault(&v.UNK, 0)
-		v.setDefault(&v.BOS, 1)
-		v.setDefault(&v.EOS, 2)
-	}
+	v.defaultIDs()
 	for _, f := range v.idFields() {
 		id, err := optionalID(m, f.key)
 		if err != nil {
@@ -99,7 +98,8 @@ func VocabOf(m *gguf.Meta) (*Vocab, error) {
 	for _, f := range []struct {
 		key string
 		dst **bool
-	}{{keyAddBOS, &v.AddBOS}, {keyAddEOS, &v.AddEOS}, {keyAddSEP, &v.AddSEP}, {keyAddPrefix, &v.AddSpacePrefix}} {
+	}{{keyAddBOS, &v.AddBOS}, {keyAddEOS, &v.AddEOS}, {keyAddSEP, &v.AddSEP}, {keyAddPrefix, &v.AddSpacePrefix},
+		{keyLowercase, &v.Lowercase}, {keyStrip, &v.StripAccents}, {keyExtra, &v.RemoveExtraSpaces}} {
 		b, err := m.Bool(f.key)
 		if errors.Is(err, gguf.ErrNoKey) {
 			continue
@@ -108,6 +108,9 @@ func VocabOf(m *gguf.Meta) (*Vocab, error) {
 			return nil, err
 		}
 		*f.dst = &b
+	}
+	if err := v.readCharsMap(m); err != nil {
+		return nil, err
 	}
 	if err := v.readExtras(m); err != nil {
 		return nil, err
@@ -122,6 +125,26 @@ func VocabOf(m *gguf.Meta) (*Vocab, error) {
 		v.Notes = append(v.Notes, fmt.Sprintf("%d tokens have the text of another one", n))
 	}
 	return v, nil
+}
+
+// defaultIDs sets what files of the first days leave out.
+func (v *Vocab) defaultIDs() {
+	switch v.Model {
+	case "llama":
+		v.setDefault(&v.UNK, 0)
+		v.setDefault(&v.BOS, 1)
+		v.setDefault(&v.EOS, 2)
+	case "bert":
+		v.setDefault(&v.BOS, 101)
+		v.setDefault(&v.UNK, 100)
+		v.setDefault(&v.SEP, 102)
+		v.setDefault(&v.PAD, 0)
+		v.setDefault(&v.Mask, 103)
+	case "t5":
+		v.setDefault(&v.EOS, 1)
+		v.setDefault(&v.UNK, 2)
+		v.setDefault(&v.PAD, 0)
+	}
 }
 
 func (v *Vocab) setDefault(dst *int32, id int32) {
@@ -186,6 +209,21 @@ func (v *Vocab) readScores(m *gguf.Meta) error {
 	v.Scores = make([]float32, len(scores))
 	for i, s := range scores {
 		v.Scores[i] = float32(s)
+	}
+	return nil
+}
+
+func (v *Vocab) readCharsMap(m *gguf.Meta) error {
+	bytes, err := optional(m.Ints(keyCharsMap))
+	if err != nil {
+		return err
+	}
+	for i, b := range bytes {
+		// Some writers have them as signed bytes.
+		if b < math.MinInt8 || b > math.MaxUint8 {
+			return fmt.Errorf("%s: element %d is %d, which is no byte", keyCharsMap, i, b)
+		}
+		v.CharsMap = append(v.CharsMap, byte(b))
 	}
 	return nil
 }

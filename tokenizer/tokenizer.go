@@ -1,7 +1,7 @@
 // Package tokenizer turns text into token ids and back.
 //
-// Two kinds of vocabulary are supported: byte-level BPE (tokenizer.ggml.model "gpt2") and SentencePiece BPE by score
-// (model "llama"). Anything else is refused by name.
+// The kinds of vocabulary are BPE over bytes or characters (tokenizer.ggml.model "gpt2", "gemma4"), SentencePiece BPE by score ("llama"), WordPiece
+// ("bert"), Unigram ("t5") and RWKV's longest match ("rwkv"). Anything else is refused by name.
 package tokenizer
 
 import "fmt"
@@ -33,6 +33,12 @@ type Vocab struct {
 	EOG []int32
 	// AddBOS and so on are nil where the file does not say.
 	AddBOS, AddEOS, AddSEP, AddSpacePrefix *bool
+	// Lowercase and StripAccents are what a WordPiece vocabulary does to text first; StripAccents follows Lowercase where it is nil.
+	Lowercase, StripAccents *bool
+	// RemoveExtraSpaces and CharsMap belong to a Unigram vocabulary: runs of spaces count as one; characters that are replaced before all else,
+	// as SentencePiece compiles them (precompiled_charsmap).
+	RemoveExtraSpaces *bool
+	CharsMap          []byte
 	Extras
 	// Templates maps names to chat templates; "" is the default one.
 	Templates map[string]string
@@ -50,10 +56,13 @@ type Tokenizer struct {
 	types   []TokenType // the vocabulary's, with the markers that are known by their text made Control
 	special *specials
 	enc     encoder
-	pre     *preTokenizer // nil for SPM
+	pre     *preTokenizer // of BPE, else nil
 	eog     map[int32]bool
 	addBOS  bool
 	addEOS  bool
+	bos     int32 // what stands before a text, and behind it
+	eos     int32
+	clean   bool // see CleanSpaces
 	prefix  bool // a space is put before text (SPM)
 }
 
@@ -70,29 +79,13 @@ func New(v *Vocab) (*Tokenizer, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{Vocab: v, types: v.typesByText(), eog: map[int32]bool{}}
+	t := &Tokenizer{Vocab: v, types: v.typesByText(), eog: map[int32]bool{}, bos: v.BOS, eos: v.EOS}
 	for _, id := range v.eogIDs() {
 		t.eog[id] = true
 	}
 	t.special = newSpecials(v, t.types)
-	ids := v.index()
-	switch v.Model {
-	case "gpt2":
-		pre, err := preByName(v.Pre)
-		if err != nil {
-			return nil, err
-		}
-		t.pre = pre
-		t.enc, err = newBPE(v, ids, pre)
-		if err != nil {
-			return nil, err
-		}
-		t.addBOS = pre.addBOS
-	case "llama":
-		t.enc = newSPM(v, ids, t.types)
-		t.addBOS, t.prefix = true, true
-	default:
-		return nil, fmt.Errorf("tokenizer.ggml.model: tokenizer model %q is not supported\nhint: supported are gpt2 (byte-level BPE) and llama (SentencePiece)", v.Model)
+	if err := t.model(v.index()); err != nil {
+		return nil, err
 	}
 	set := func(dst *bool, src *bool) {
 		if src != nil {
@@ -101,10 +94,49 @@ func New(v *Vocab) (*Tokenizer, error) {
 	}
 	set(&t.addBOS, v.AddBOS)
 	set(&t.addEOS, v.AddEOS)
-	if v.Model == "llama" {
+	if t.prefix {
 		set(&t.prefix, v.AddSpacePrefix)
 	}
 	return t, nil
+}
+
+// model chooses the encoder, and what holds where the file does not say.
+func (t *Tokenizer) model(ids map[string]int32) error {
+	v := t.Vocab
+	var err error
+	switch v.Model {
+	case "gpt2", "gemma4", "whitespace":
+		name := v.Pre
+		if v.Model != "gpt2" {
+			name = v.Model
+		}
+		if t.pre, err = preByName(name); err != nil {
+			return err
+		}
+		t.enc, err = newBPE(v, ids, t.pre)
+		t.addBOS, t.clean = t.pre.addBOS, t.pre.cleanSpaces
+	case "llama":
+		t.enc = newSPM(v, ids, t.types)
+		t.addBOS, t.prefix = true, true
+	case "bert":
+		t.enc = newWPM(v, ids)
+		// The ends of a text have ids of their own.
+		t.addBOS, t.addEOS, t.clean = true, true, true
+		if v.CLS >= 0 {
+			t.bos = v.CLS
+		}
+		if v.SEP >= 0 {
+			t.eos = v.SEP
+		}
+	case "t5":
+		t.enc, err = newUnigram(v, t.types)
+		t.addEOS, t.prefix = true, true
+	case "rwkv":
+		t.enc, err = newRWKV(v)
+	default:
+		return fmt.Errorf("tokenizer.ggml.model: tokenizer model %q is not supported\nhint: supported are gpt2 (BPE), llama (SentencePiece), bert (WordPiece), t5 (Unigram), rwkv and gemma4", v.Model)
+	}
+	return err
 }
 
 // check finds lists of different lengths and ids outside the vocabulary.
@@ -171,7 +203,7 @@ type EncodeOptions struct{ AddSpecial, ParseSpecial bool }
 const textLimit = 1 << 30
 
 // AddsBOS is the id that Encode puts before a text with AddSpecial; ok is false if there is none.
-func (t *Tokenizer) AddsBOS() (id int32, ok bool) { return t.Vocab.BOS, t.addBOS && t.Vocab.BOS >= 0 }
+func (t *Tokenizer) AddsBOS() (id int32, ok bool) { return t.bos, t.addBOS && t.bos >= 0 }
 
 // Encode turns text (any bytes) into ids. Byte-level BPE reads every byte that is not part of a valid UTF-8 sequence as U+FFFD,
 // SentencePiece keeps it as a byte token. With AddSpecial a BOS is added even if the text starts with one (see EncodePrompt).
@@ -187,8 +219,8 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AddSpecial && t.addEOS && t.Vocab.EOS >= 0 {
-		out = append(out, t.Vocab.EOS)
+	if o.AddSpecial && t.addEOS && t.eos >= 0 {
+		out = append(out, t.eos)
 	}
 	return out, nil
 }
@@ -220,7 +252,7 @@ func (t *Tokenizer) appendText(out []int32, text string, parseSpecial bool) ([]i
 			continue
 		}
 		s := t.Vocab.normalized(f.text)
-		if t.prefix {
+		if t.prefix && t.Vocab.Model == "llama" {
 			s = t.Vocab.prefixed(s, i == 0)
 		}
 		if out, err = t.enc.encode(out, s); err != nil {

@@ -43,7 +43,8 @@ func TestOracleVocabularies(t *testing.T) {
 	for _, v := range []struct{ name, files string }{
 		{"llama-bpe", "ggml tricky"}, {"llama-spm", "ggml tricky"}, {"qwen2", "ggml tricky"}, {"gpt-2", "ggml tricky"},
 		{"mpt", "ggml tricky"}, {"phi-3", "ggml tricky"}, {"refact", "ggml tricky"}, {"aquila", "tricky"}, {"gpt-neox", "tricky"},
-		{"starcoder", "ggml"}, {"command-r", "ggml"}, {"falcon", "ggml"},
+		{"starcoder", "ggml"}, {"command-r", "ggml"}, {"falcon", "ggml"}, {"deepseek-coder", "ggml"}, {"deepseek-llm", "ggml tricky"},
+		{"qwen35", "ggml tricky"}, {"bert-bge", "ggml tricky"}, {"gemma-4", "ggml"},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			tok := openTokenizer(t, oracle(t, "vocab/ggml-vocab-"+v.name+".gguf"))
