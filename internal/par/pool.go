@@ -1,7 +1,9 @@
 package par
 
 import (
+	"context"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +33,7 @@ type Pool struct {
 	wake     chan struct{}
 	finished chan struct{}
 	stop     atomic.Bool
+	labels   atomic.Pointer[context.Context] // see SetLabels
 	workers  sync.WaitGroup
 }
 
@@ -76,6 +79,9 @@ func NewPool(threads int, pause func()) *Pool {
 
 // Threads is the number of workers, the caller of For among them.
 func (p *Pool) Threads() int { return p.threads }
+
+// SetLabels lets the workers carry the profiler labels of ctx from their next jobs on. The caller of For has its own.
+func (p *Pool) SetLabels(ctx context.Context) { p.labels.Store(&ctx) }
 
 // Close ends the goroutines and waits for them. The pool must not be used afterwards.
 func (p *Pool) Close() {
@@ -209,11 +215,18 @@ func (p *Pool) wait(j *job) {
 
 // work is the life of a worker.
 func (p *Pool) work(worker int) {
-	var seen uint64 // how many jobs this worker need not look at
+	var (
+		seen   uint64 // how many jobs this worker need not look at
+		labels *context.Context
+	)
 	changed := func() bool { return p.count.Load() != seen || p.stop.Load() }
 	for !p.stop.Load() {
 		if n := p.count.Load(); n != seen {
 			seen = n
+			if l := p.labels.Load(); l != labels {
+				labels = l
+				pprof.SetGoroutineLabels(*l)
+			}
 			j := p.job.Load()
 			// If it is still the current job, it is not used again until users is back at zero.
 			j.users.Add(1)

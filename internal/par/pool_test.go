@@ -1,8 +1,11 @@
 package par
 
 import (
+	"bytes"
 	"fmt"
 	"runtime"
+	"runtime/pprof"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -201,5 +204,28 @@ func TestPoolAllocatesNothing(t *testing.T) {
 	}
 	if want := int64(2001 * (10 + 9)); sum.Load() != want {
 		t.Errorf("a sum of %d, want %d", sum.Load(), want)
+	}
+}
+
+// TestPoolLabels: workers carry the labels that were set last.
+func TestPoolLabels(t *testing.T) {
+	p := newTestPool(t, 3)
+	for _, value := range []string{"one", "two"} {
+		p.SetLabels(pprof.WithLabels(t.Context(), pprof.Labels("operation", value)))
+		var together sync.WaitGroup // all workers take an item
+		together.Add(3)
+		profile := make([]bytes.Buffer, 3)
+		p.For(3, func(worker, i int) {
+			together.Done()
+			together.Wait()
+			if worker != 0 {
+				pprof.Lookup("goroutine").WriteTo(&profile[worker], 1)
+			}
+		})
+		for worker := 1; worker < 3; worker++ {
+			if want := `{"operation":"` + value + `"}`; strings.Count(profile[worker].String(), want) == 0 {
+				t.Errorf("no goroutine of the pool has the labels %s", want)
+			}
+		}
 	}
 }
