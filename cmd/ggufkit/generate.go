@@ -179,6 +179,11 @@ func newStage(steps int, took time.Duration) stage {
 	return s
 }
 
+// add adds a stage.
+func (s *stage) add(o stage) {
+	*s = newStage(s.steps+o.steps, time.Duration((s.Seconds+o.Seconds)*float64(time.Second)))
+}
+
 // timings are those of one command.
 type timings struct {
 	Load   float64 `json:"load_seconds"`

@@ -59,7 +59,7 @@ var table = []rule{
 	{pkg: "serve", level: 5},
 
 	{pkg: "cmd/ggufkit", level: 6, third: []string{"github.com/urfave/cli/v2", "github.com/schollz/progressbar/v3",
-		"github.com/olekukonko/tablewriter", "github.com/fatih/color", "golang.org/x/term"}},
+		"github.com/olekukonko/tablewriter", "github.com/fatih/color", "github.com/peterh/liner", "golang.org/x/term"}},
 
 	{pkg: "internal/testkit", level: testOnly, third: testModules},
 	{pkg: "internal/lint", level: testOnly},
