@@ -171,9 +171,12 @@ func appendNew(list []string, s string) []string {
 
 // labeler is a backend whose threads can carry profiler labels.
 type labeler interface {
-	// label gives the labels to all threads that work on the next operations.
+	// label gives the labels to all threads but the caller's that work on the next operations.
 	label(ctx context.Context)
 }
+
+// label gives the labels to the pool's threads; the caller's has them.
+func (c *cpu) label(ctx context.Context) { c.pool.SetLabels(ctx) }
 
 // begin starts an operation.
 func (t *traced) begin(op *TraceOp) time.Time {
