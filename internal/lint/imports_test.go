@@ -38,7 +38,7 @@ var table = []rule{
 
 	{pkg: "gguf", level: 1},
 	{pkg: "convert/checkpoint", level: 1, third: []string{"github.com/nlpodyssey/safetensors", "github.com/nlpodyssey/gopickle", jsonModule}},
-	{pkg: "tokenizer/chat", level: 1, third: []string{"github.com/ardanlabs/jinja"}},
+	{pkg: "tokenizer/chat", level: 1, third: []string{jsonModule}},
 
 	{pkg: "arch", level: 2, below: []string{"level 0", "gguf"}},
 	{pkg: "tokenizer", level: 2, below: []string{"level 0", "gguf"},
@@ -59,7 +59,7 @@ var table = []rule{
 	{pkg: "serve", level: 5},
 
 	{pkg: "cmd/ggufkit", level: 6, third: []string{"github.com/urfave/cli/v2", "github.com/schollz/progressbar/v3",
-		"github.com/olekukonko/tablewriter", "github.com/fatih/color", "github.com/peterh/liner", "golang.org/x/term"}},
+		"github.com/olekukonko/tablewriter", "github.com/fatih/color", "github.com/peterh/liner", "golang.org/x/term", sysModule}},
 
 	{pkg: "internal/testkit", level: testOnly, third: testModules},
 	{pkg: "internal/lint", level: testOnly},
