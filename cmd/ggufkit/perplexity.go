@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer/eval"
@@ -14,27 +18,62 @@ func perplexityCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "perplexity",
 		Usage:     "measure how well a model predicts a text",
-		UsageText: "ggufkit perplexity -m MODEL -f TEXT [-c 512] [--chunks N] [flags]",
-		Description: `The text is cut into windows of the context; of each the second half is scored, as llama-perplexity does it.
+		UsageText: "ggufkit perplexity -m MODEL -f TEXT [-c 512] [--chunks N] [flags], or ggufkit perplexity --merge PART.json...",
+		Description: `There are two conventions, which give different numbers. With llama, that of llama-perplexity, the text is cut into windows of the context,
+a BOS takes the place of the first token of each if the vocabulary adds one, and the second half of each is scored. With sliding, that
+of the guide of transformers, each window starts --stride tokens after the one before and scores what that one did not hold.
 The running estimate goes to stderr about ten times.
 
-Example:
-  ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8`,
-		Flags: append(modelFlags(),
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", Required: true, TakesFile: true},
+With --part I/N only that share of the windows is run; --merge adds up what all parts printed with --json.
+
+Examples:
+  ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8
+  ggufkit perplexity -m model.gguf -f heldout.txt --stride 256
+  ggufkit perplexity -m model.gguf -f heldout.txt --part 1/2 --json > 1.json
+  ggufkit perplexity --merge 1.json 2.json`,
+		Flags: append(optionalModel(modelFlags()),
+			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
+			&cli.StringFlag{Name: "convention", Usage: "`NAME` is llama or sliding (default: sliding with --stride, else llama)"},
+			&cli.IntFlag{Name: "stride", Usage: "slide the window by `N` tokens (0: by half of the context)"},
+			&cli.Float64Flag{Name: "until-stderr", Usage: "stop as soon as the standard error is not above `X` (0: run all windows)"},
+			&cli.StringFlag{Name: "part", Usage: "run part `I/N` of the windows"},
+			&cli.BoolFlag{Name: "merge", Usage: "add up the JSON results of all parts, which are the arguments"},
 			jsonFlag(), quietFlag()),
-		Action: u.action(0, 0, func(c *cli.Context) error { return perplexity(c, u) }),
+		Action: u.action(0, -1, func(c *cli.Context) error {
+			if c.Bool("merge") {
+				return mergePerplexity(c, u)
+			}
+			return perplexity(c, u)
+		}),
 	}
 }
 
-func perplexity(c *cli.Context, u *ui) error {
-	window := c.Int("context")
-	if window == 0 {
-		window = 512
+// optionalModel are flags of which --model need not be given.
+func optionalModel(flags []cli.Flag) []cli.Flag {
+	for _, f := range flags {
+		if f, ok := f.(*cli.StringFlag); ok && f.Name == "model" {
+			f.Required = false
+		}
 	}
-	l, err := loadModel(c, u, window)
+	return flags
+}
+
+func perplexity(c *cli.Context, u *ui) error {
+	if c.NArg() > 0 {
+		return usagef("usage: "+c.Command.UsageText, "perplexity: too many arguments: %s", strings.Join(c.Args().Slice(), " "))
+	}
+	for _, flag := range []string{"model", "file"} {
+		if !c.IsSet(flag) {
+			return usagef("usage: "+c.Command.UsageText, "perplexity needs --%s", flag)
+		}
+	}
+	o, err := perplexityOptions(c)
+	if err != nil {
+		return err
+	}
+	l, err := loadModel(c, u, o.Context)
 	if err != nil {
 		return err
 	}
@@ -43,10 +82,64 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	r, err := eval.Perplexity(c.Context, l.model, ids, eval.PerplexityOptions{
-		Windows:  eval.Windows{Context: window, Chunks: c.Int("chunks"), BOS: bos},
-		Progress: newTenths(u).perplexity,
-	})
+	o.BOS, o.Progress = bos, newTenths(u).perplexity
+	r, err := eval.Perplexity(c.Context, l.model, ids, o)
+	if err != nil {
+		return inFile(c.String("file"), err)
+	}
+	return printPerplexity(c, u, r)
+}
+
+// perplexityOptions reads the flags of the windows.
+func perplexityOptions(c *cli.Context) (o eval.PerplexityOptions, err error) {
+	o.Windows = eval.Windows{Context: cmp.Or(c.Int("context"), 512), Chunks: c.Int("chunks")}
+	stride := c.Int("stride")
+	switch name := c.String("convention"); {
+	case name != "" && name != "llama" && name != "sliding":
+		return o, usagef("the conventions are llama and sliding", "no convention is called %q", name)
+	case stride < 0 || stride > o.Context:
+		return o, usagef("", "--stride %d: expected 1 to the context's %d", stride, o.Context)
+	case stride > 0 && name == "llama":
+		return o, usagef("leave one of them out", "--stride is for the sliding window, not for --convention llama")
+	case stride > 0 || name == "sliding":
+		o.Stride = cmp.Or(stride, o.Context/2)
+	}
+	if o.UntilStdErr = c.Float64("until-stderr"); !(o.UntilStdErr >= 0) {
+		return o, usagef("", "--until-stderr %v: expected 0 or more", o.UntilStdErr)
+	}
+	if part := c.String("part"); part != "" {
+		if o.UntilStdErr > 0 {
+			return o, usagef("leave one of them out", "--until-stderr stops one part early, and the others do not know")
+		}
+		part, parts, _ := strings.Cut(part, "/")
+		var errPart, errParts error
+		o.Part, errPart = strconv.Atoi(part)
+		o.Parts, errParts = strconv.Atoi(parts)
+		if errPart != nil || errParts != nil || o.Part < 1 || o.Part > o.Parts {
+			return o, usagef("write --part 1/4 for the first of four", "--part %s: not a part", c.String("part"))
+		}
+	}
+	return o, nil
+}
+
+// mergePerplexity adds up the results of parts.
+func mergePerplexity(c *cli.Context, u *ui) error {
+	if c.NArg() == 0 {
+		return usagef("usage: "+c.Command.UsageText, "--merge needs the results of all parts as arguments")
+	}
+	var parts []eval.PerplexityResult
+	for _, path := range c.Args().Slice() {
+		text, err := readText(c.Context, path)
+		if err != nil {
+			return err
+		}
+		var r eval.PerplexityResult
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			return fmt.Errorf("%s: no result of perplexity: %w\nhint: make it with perplexity --part I/N --json", path, err)
+		}
+		parts = append(parts, r)
+	}
+	r, err := eval.Merge(parts)
 	if err != nil {
 		return err
 	}
@@ -57,7 +150,16 @@ func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult) error {
 	if c.Bool("json") {
 		return u.json(r)
 	}
-	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context)
+	how := ", the second half of each scored"
+	if r.Stride > 0 {
+		how = fmt.Sprintf(", each %s on", plural(r.Stride, "token"))
+	} else if r.BOS {
+		how += " behind a BOS"
+	}
+	if r.Parts > 1 {
+		how += fmt.Sprintf("; part %d of %d", r.Part, r.Parts)
+	}
+	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d%s\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context, how)
 	return nil
 }
 
@@ -77,7 +179,7 @@ func (t *tenths) note(done, total int, format string, args ...any) {
 }
 
 func (t *tenths) perplexity(done, total int, running eval.PerplexityResult) {
-	t.note(done, total, "perplexity %.4f", running.Perplexity)
+	t.note(done, total, "perplexity %.4f +/- %.4f", running.Perplexity, running.StdErr)
 }
 
 // textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.

@@ -2,8 +2,16 @@
 package eval
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/internal/kernel"
@@ -12,7 +20,10 @@ import (
 // PerplexityOptions are those of Perplexity.
 type PerplexityOptions struct {
 	Windows
-	Progress func(done, total int, running PerplexityResult) // after each window
+	// Part of Parts, from 1 on, runs only that share of the windows, so that several machines can share a text; 0 of 0 runs all. Merge adds them up.
+	Part, Parts int
+	UntilStdErr float64                                         // stop as soon as the standard error is not above this; 0: run all windows
+	Progress    func(done, total int, running PerplexityResult) // after each window
 }
 
 // PerplexityResult is exp of the mean negative log likelihood over the scored tokens and its standard error.
@@ -20,10 +31,19 @@ type PerplexityResult struct {
 	Perplexity Number `json:"perplexity"`
 	StdErr     Number `json:"stderr"`
 	Tokens     int    `json:"tokens"` // scored
-	Chunks     int    `json:"chunks"` // windows
+	Chunks     int    `json:"chunks"` // windows that were run
 	Context    int    `json:"context"`
-	Stride     int    `json:"stride"` // 0: llama-perplexity's convention
-	BOS        bool   `json:"bos"`    // in place of each window's first token
+	Convention string `json:"convention"` // "llama" or "sliding", see Windows.Stride
+	Stride     int    `json:"stride"`     // of the sliding window, else 0
+	BOS        bool   `json:"bos"`        // in place of each window's first token
+
+	// What Merge needs.
+	Sum     Number `json:"nll_sum"` // of the negative log likelihoods
+	Squares Number `json:"nll_square_sum"`
+	Windows int    `json:"windows"` // of all parts together
+	Part    int    `json:"part"`
+	Parts   int    `json:"parts"`
+	Text    string `json:"text_sha256"` // of the ids as little-endian int32
 }
 
 // Perplexity cuts the ids (the whole text, tokenized as the vocabulary says) into windows and scores tokens as o.Windows says.
@@ -37,13 +57,19 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 	if err != nil {
 		return PerplexityResult{}, err
 	}
+	frame := PerplexityResult{
+		Context: o.Context, Convention: o.Convention(), Stride: o.Stride, BOS: o.Stride == 0 && o.BOS >= 0,
+		Windows: len(list), Part: max(o.Part, 1), Parts: max(o.Parts, 1), Text: textSum(ids),
+	}
+	if list, err = share(list, frame.Part, frame.Parts); err != nil {
+		return PerplexityResult{}, err
+	}
 	var nll likelihoods
 	result := func(done int) PerplexityResult {
-		p, stderr := nll.perplexity()
-		return PerplexityResult{
-			Perplexity: Number(p), StdErr: Number(stderr), Tokens: nll.count,
-			Chunks: done, Context: o.Context, Stride: o.Stride, BOS: o.Stride == 0 && o.BOS >= 0,
-		}
+		r := frame
+		r.Chunks = done
+		nll.fill(&r)
+		return r
 	}
 	done := 0
 	for r, err := range o.rows(ctx, m, ids, list) {
@@ -59,13 +85,84 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 		if err := also(r.logits, next); err != nil {
 			return result(done), err
 		}
-		if r.token == list[done].end-1 {
-			if done++; o.Progress != nil {
-				o.Progress(done, len(list), result(done))
-			}
+		if r.token < list[done].end-1 {
+			continue
+		}
+		done++
+		running := result(done)
+		if o.Progress != nil {
+			o.Progress(done, len(list), running)
+		}
+		if done > 1 && float64(running.StdErr) <= o.UntilStdErr {
+			break
 		}
 	}
 	return result(done), nil
+}
+
+// share is the windows of one part: the parts follow each other in the text and differ by at most one window.
+func share(list []window, part, parts int) ([]window, error) {
+	if part < 1 || part > parts {
+		return nil, fmt.Errorf("part %d of %d, expected 1 to %d", part, parts, parts)
+	}
+	if parts > len(list) {
+		return nil, fmt.Errorf("%d parts, but the text has %d windows\nhint: ask for at most as many parts", parts, len(list))
+	}
+	return list[(part-1)*len(list)/parts : part*len(list)/parts], nil
+}
+
+// textSum identifies a tokenized text.
+func textSum(ids []int32) string {
+	h := sha256.New()
+	w := bufio.NewWriter(h)
+	for _, id := range ids {
+		w.Write(binary.LittleEndian.AppendUint32(nil, uint32(id)))
+	}
+	w.Flush() // a hash takes everything
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Merge adds up results of all parts of a run, in any order. It fails if a part is missing, given twice, incomplete or of another run.
+func Merge(parts []PerplexityResult) (PerplexityResult, error) {
+	if len(parts) == 0 {
+		return PerplexityResult{}, errors.New("no parts")
+	}
+	parts = slices.SortedFunc(slices.Values(parts), func(a, b PerplexityResult) int { return cmp.Compare(a.Part, b.Part) })
+	frame := parts[0].frame()
+	if n := frame.Parts; n < 1 || n > maxParts {
+		return PerplexityResult{}, fmt.Errorf("a result of %d parts, expected 1 to %d", n, maxParts)
+	}
+	var nll likelihoods
+	total := frame
+	for i, p := range parts {
+		if got := p.frame(); got != frame {
+			return PerplexityResult{}, fmt.Errorf("part %d is of another run: %+v, part %d has %+v", p.Part, got, parts[0].Part, frame)
+		}
+		if p.Part != i+1 {
+			return PerplexityResult{}, fmt.Errorf("part %d of %d is missing or another one is there twice", min(i+1, p.Part), frame.Parts)
+		}
+		total.Chunks += p.Chunks
+		nll.count += p.Tokens
+		nll.sum += float64(p.Sum)
+		nll.squares += float64(p.Squares)
+	}
+	switch {
+	case len(parts) < frame.Parts:
+		return PerplexityResult{}, fmt.Errorf("part %d of %d is missing", len(parts)+1, frame.Parts)
+	case total.Chunks != frame.Windows:
+		return PerplexityResult{}, fmt.Errorf("the parts have %d windows together, the text has %d: one of them stopped early", total.Chunks, frame.Windows)
+	}
+	total.Part, total.Parts = 1, 1
+	nll.fill(&total)
+	return total, nil
+}
+
+// maxParts bounds the parts of a run.
+const maxParts = 1 << 20
+
+// frame is what all parts of a run have in common.
+func (r PerplexityResult) frame() PerplexityResult {
+	return PerplexityResult{Context: r.Context, Convention: r.Convention, Stride: r.Stride, BOS: r.BOS, Windows: r.Windows, Parts: r.Parts, Text: r.Text}
 }
 
 // likelihoods sums negative log likelihoods and their squares.
@@ -79,16 +176,16 @@ func (l *likelihoods) add(nll float64) {
 	l.moments.add(nll)
 }
 
-// perplexity is exp(mean) and its standard error: that of the mean, carried through the exponential.
-func (l *likelihoods) perplexity() (value, stderr float64) {
+// fill sets what a result says about the likelihoods: exp of their mean, and the standard error of the mean, carried through the exponential.
+func (l *likelihoods) fill(r *PerplexityResult) {
+	r.Tokens, r.Sum, r.Squares = l.count, Number(l.sum), Number(l.squares)
 	if l.count == 0 {
-		return 0, 0
+		return
 	}
 	n := float64(l.count)
 	mean := l.sum / n
-	value = math.Exp(mean)
+	r.Perplexity = Number(math.Exp(mean))
 	if variance := l.squares/n - mean*mean; variance > 0 && l.count > 1 {
-		stderr = math.Sqrt(variance/(n-1)) * value
+		r.StdErr = Number(math.Sqrt(variance/(n-1))) * r.Perplexity
 	}
-	return value, stderr
 }

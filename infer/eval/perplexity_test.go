@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -209,5 +210,156 @@ func TestPerplexityCancelled(t *testing.T) {
 	got, err := eval.Perplexity(ctx, m, text(1000), eval.PerplexityOptions{Windows: eval.Windows{Context: 64, BOS: -1}, Progress: func(int, int, eval.PerplexityResult) { cancel() }})
 	if !errors.Is(err, context.Canceled) || got.Chunks == 0 || got.Chunks == 15 {
 		t.Errorf("%v after %d windows", err, got.Chunks)
+	}
+}
+
+// sliding scores a text token by token as transformers' guide does: windows that start every stride tokens, of which the tokens that the one before
+// did not hold are scored.
+func sliding(t *testing.T, m *infer.Model, ids []int32, n, stride int) (perplexity float64, count int) {
+	t.Helper()
+	sum, seen := 0.0, 0
+	for begin := 0; ; begin += stride {
+		end := min(begin+n, len(ids))
+		s, err := m.NewSession()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := begin; i < end-1; i++ {
+			logits, err := s.Append(ids[i : i+1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i+1 < seen {
+				continue
+			}
+			total := 0.0
+			for _, l := range logits {
+				total += math.Exp(float64(l))
+			}
+			sum += math.Log(total) - float64(logits[ids[i+1]])
+			count++
+		}
+		s.Close()
+		if seen = end; end == len(ids) {
+			return math.Exp(sum / float64(count)), count
+		}
+	}
+}
+
+func TestSlidingPerplexity(t *testing.T) {
+	for _, c := range []struct{ tokens, context, stride, windows int }{
+		{50, 16, 5, 8}, {50, 16, 8, 6}, {64, 16, 16, 4}, {40, 40, 7, 1}, {17, 16, 16, 1}, {18, 16, 16, 2}, {50, 16, 1, 35},
+	} {
+		m := load(t, infer.Options{Precision: infer.Exact})
+		ids := text(c.tokens)
+		want, count := sliding(t, m, ids, c.context, c.stride)
+		// the BOS belongs to the other convention
+		got, err := eval.Perplexity(t.Context(), m, ids, eval.PerplexityOptions{Windows: eval.Windows{Context: c.context, Stride: c.stride, BOS: 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(float64(got.Perplexity)/want-1) > 1e-6 || got.Tokens != count || got.Chunks != c.windows {
+			t.Errorf("%+v: %.6f over %d tokens in %d windows, want %.6f over %d", c, got.Perplexity, got.Tokens, got.Chunks, want, count)
+		}
+		if got.Convention != "sliding" || got.Stride != c.stride || got.BOS {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// Exact precision gives the same perplexity, to the last bit, whatever the batch and the threads.
+func TestPerplexityIsStable(t *testing.T) {
+	ids := text(500)
+	want := eval.PerplexityResult{}
+	for i, o := range []infer.Options{{}, {Batch: 1}, {Batch: 7}, {Batch: 64}, {Batch: 600, Threads: 1}, {Threads: 3}} {
+		o.Precision = infer.Exact
+		got, err := eval.Perplexity(t.Context(), load(t, o), ids, eval.PerplexityOptions{Windows: eval.Windows{Context: 60, BOS: -1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			want = got
+		}
+		if got != want {
+			t.Errorf("%+v: %+v, want %+v", o, got, want)
+		}
+	}
+}
+
+func TestPerplexityInParts(t *testing.T) {
+	m := load(t, infer.Options{Precision: infer.Exact})
+	ids := text(500)
+	o := eval.PerplexityOptions{Windows: eval.Windows{Context: 20, BOS: 2}}
+	want, err := eval.Perplexity(t.Context(), m, ids, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parts []eval.PerplexityResult
+	for part := range 3 {
+		o.Part, o.Parts = 3-part, 3
+		p, err := eval.Perplexity(t.Context(), m, ids, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, p)
+	}
+	got, err := eval.Merge(parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.Abs(float64(got.Perplexity/want.Perplexity)-1) > 1e-12 || math.Abs(float64(got.StdErr/want.StdErr)-1) > 1e-9 {
+		t.Errorf("merged %+v, want %+v", got, want)
+	}
+	if got.Tokens != want.Tokens || got.Chunks != want.Chunks || got.Part != want.Part || got.Parts != want.Parts {
+		t.Errorf("merged %+v, want %+v", got, want)
+	}
+	other, early := parts[0], parts[0]
+	other.Text = "another"
+	early.Chunks--
+	for name, c := range map[string]struct {
+		parts []eval.PerplexityResult
+		want  string
+	}{
+		"nothing":    {nil, "no parts"},
+		"one gone":   {[]eval.PerplexityResult{parts[2], parts[1]}, "part 3 of 3 is missing"},
+		"first gone": {parts[:2], "part 1 of 3 is missing"},
+		"twice":      {[]eval.PerplexityResult{parts[0], parts[1], parts[1], parts[2]}, "twice"},
+		"another":    {[]eval.PerplexityResult{other, parts[1], parts[2]}, "another run"},
+		"early":      {[]eval.PerplexityResult{early, parts[1], parts[2]}, "stopped early"},
+		"no counts":  {[]eval.PerplexityResult{{}}, "0 parts"},
+	} {
+		if _, err := eval.Merge(c.parts); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
+		}
+	}
+	o.Part = 4
+	if _, err := eval.Perplexity(t.Context(), m, ids, o); err == nil || !strings.Contains(err.Error(), "part 4 of 3") {
+		t.Errorf("part 4 of 3: error %v", err)
+	}
+	o.Part, o.Parts = 1, 26
+	if _, err := eval.Perplexity(t.Context(), m, ids, o); err == nil || !strings.Contains(err.Error(), "25 windows") {
+		t.Errorf("26 parts: error %v", err)
+	}
+}
+
+func TestPerplexityUntilStdErr(t *testing.T) {
+	m := load(t, infer.Options{Precision: infer.Exact})
+	var errs []eval.Number
+	o := eval.PerplexityOptions{
+		Windows:  eval.Windows{Context: 20, BOS: -1},
+		Progress: func(_, _ int, r eval.PerplexityResult) { errs = append(errs, r.StdErr) },
+	}
+	all, err := eval.Perplexity(t.Context(), m, text(1000), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.UntilStdErr = float64(errs[9])
+	want := 1 + slices.IndexFunc(errs[1:], func(e eval.Number) bool { return e <= errs[9] }) + 1
+	got, err := eval.Perplexity(t.Context(), m, text(1000), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Chunks != want || got.Chunks == all.Chunks || got.StdErr > errs[9] {
+		t.Errorf("stopped after %d of %d windows at %v, want %d at %v", got.Chunks, all.Chunks, got.StdErr, want, errs[9])
 	}
 }

@@ -22,6 +22,14 @@ type Windows struct {
 	BOS    int32 // replaces each window's first token where Stride is 0; -1: none
 }
 
+// Convention is the name of the rule: "llama" or "sliding".
+func (o Windows) Convention() string {
+	if o.Stride > 0 {
+		return "sliding"
+	}
+	return "llama"
+}
+
 // ErrTooShort is returned for a text that does not fill one window.
 var ErrTooShort = errors.New("the text is too short")
 
