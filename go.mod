@@ -3,7 +3,6 @@ module github.com/ggufkit/ggufkit
 go 1.26.8
 
 require (
-	github.com/ardanlabs/jinja v1.8.0
 	github.com/dlclark/regexp2/v2 v2.13.0
 	github.com/fatih/color v1.19.0
 	github.com/go-json-experiment/json v1.27.2

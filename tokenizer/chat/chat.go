@@ -1,29 +1,140 @@
 // Package chat renders chat templates.
 //
-// Templates are Jinja, written for Python: they come with models and are not to be trusted. A template engine from outside does the work for
-// now; what it gets is rewritten (see lex.go and guard.go) so that white space comes out as in Python and runaway templates end in an error.
-// One thing is out of the guard's reach: the memory that a single expression takes ('x' * 10000000000).
+// Templates are Jinja, written for Python: they come with models and are not to be trusted. The engine here gives, byte for byte, what Python's
+// Jinja2 gives in the sandbox that transformers sets up for chat templates (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls,
+// its own tojson), and fails where that fails. Whatever a template does, it ends soon, in bounded memory: see the limits in limit.go.
+//
+// A template goes through lex.go (text to tokens), parse.go and parseexpr.go (tokens to the tree of ast.go), and eval.go and evalexpr.go, which walk
+// the tree. value.go, number.go, str.go, repr.go, json.go, format.go and formatters.go hold Python's values and what they do; methods.go, attr.go, filters.go,
+// filterseq.go, filtertext.go, tests.go and globals.go what templates can call.
 package chat
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
-
-	"github.com/ardanlabs/jinja"
+	"unicode/utf8"
 )
 
-// Message is one turn.
+// Value is any JSON value. Objects keep the order of their members, integers may have any size. The zero Value is null.
+type Value struct{ v value }
+
+// ParseJSON reads a JSON value.
+func ParseJSON(data []byte) (Value, error) {
+	v, err := parseJSON(data)
+	return Value{v}, err
+}
+
+// UnmarshalJSON lets a Value be a part of what is read from JSON.
+func (v *Value) UnmarshalJSON(data []byte) error {
+	var err error
+	v.v, err = parseJSON(data)
+	return err
+}
+
+// Text makes a Value of a text.
+func Text(s string) Value { return Value{strings.ToValidUTF8(s, "\ufffd")} }
+
+// Bool makes a Value of a truth value.
+func Bool(b bool) Value { return Value{b} }
+
+// IsList reports whether the value is a JSON array.
+func (v Value) IsList() bool {
+	_, ok := v.v.(*list)
+	return ok
+}
+
+// List returns the elements of a JSON array, nil for any other value.
+func (v Value) List() []Value {
+	l, ok := v.v.(*list)
+	if !ok {
+		return nil
+	}
+	items := make([]Value, len(l.items))
+	for i, item := range l.items {
+		items[i] = Value{item}
+	}
+	return items
+}
+
+// Names returns the names of a JSON object's members in order, nil for any other value.
+func (v Value) Names() []string {
+	d, ok := v.v.(*dict)
+	if !ok {
+		return nil
+	}
+	names := make([]string, d.len())
+	for i, k := range d.keys {
+		names[i], _ = asString(k)
+	}
+	return names
+}
+
+// Member returns a member of a JSON object; false if there is none.
+func (v Value) Member(name string) (Value, bool) {
+	d, ok := v.v.(*dict)
+	if !ok {
+		return Value{}, false
+	}
+	i, ok := d.index[name]
+	if !ok {
+		return Value{}, false
+	}
+	return Value{d.values[i]}, true
+}
+
+// String returns the text of a JSON string, "" for any other value.
+func (v Value) String() string {
+	s, _ := asString(v.v)
+	return s
+}
+
+// Message is one turn. Content that is not plain text, tool calls and whatever else a template may look at is in Object.
 type Message struct {
 	Role    string
-	Content string
+	Content string // of a message made of several parts: the texts among them, joined
+	Object  Value  // the whole message, if it came as JSON; templates see this and not the fields above
+}
+
+// UnmarshalJSON reads a message as the chat interfaces have it: an object with a role and mostly a content. All members are kept.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	o, err := ParseJSON(data)
+	if err != nil {
+		return err
+	}
+	role, ok := o.Member("role")
+	if !ok || role.String() == "" {
+		return errors.New(`a message has no "role"`)
+	}
+	content, _ := o.Member("content")
+	*m = Message{Role: role.String(), Content: content.String(), Object: o}
+	for _, part := range content.List() {
+		text, _ := part.Member("text")
+		m.Content += text.String()
+	}
+	return nil
+}
+
+// value is what a template sees of a message.
+func (m Message) value() value {
+	if m.Object.v != nil {
+		return m.Object.v
+	}
+	d := newDict()
+	d.put("role", Text(m.Role).v)
+	d.put("content", Text(m.Content).v)
+	return d
 }
 
 // Context is what a template sees.
 type Context struct {
 	Messages            []Message
+	Tools               []Value // descriptions of functions; nil: the variable is None
+	Documents           []Value // nil: the variable is None
 	AddGenerationPrompt bool
-	BOS, EOS            string
+	BOS, EOS            string           // as bos_token and eos_token; "" leaves the variable undefined, as transformers does for a token that does not exist
+	Variables           map[string]Value // more variables, such as enable_thinking or pad_token; they win over those above
 	// Now is the time that a template is told if it asks; the zero value stands for the current time.
 	Now time.Time
 }
@@ -33,72 +144,132 @@ type Exception struct{ Message string }
 
 func (e *Exception) Error() string { return e.Message }
 
-// ErrLimit is wrapped by the errors for templates that are too big, too deep or run for too long.
-var ErrLimit = errors.New("limit exceeded")
-
-// Limits on templates.
-const (
-	templateLimit = 256 << 10 // bytes of source; the longest known ones have some 30 KB
-	nestingLimit  = 100       // brackets within brackets, blocks within blocks, macros that call macros
-	outputLimit   = 64 << 20  // bytes
-	stepLimit     = 2_000_000 // iterations, macro calls and values looked at
-	rangeLimit    = 100_000   // elements of a range()
-	timeLimit     = 10 * time.Second
-)
-
-// Render renders a Jinja chat template. Templates come from untrusted files: errors, never panics; a template's own raise_exception is an *Exception.
-func Render(template string, c Context) (string, error) {
-	messages := make([]jinja.Value, len(c.Messages))
-	for i, m := range c.Messages {
-		d := jinja.NewDict()
-		d.AsDict().Set("role", jinja.NewString(m.Role))
-		d.AsDict().Set("content", jinja.NewString(m.Content))
-		messages[i] = d
-	}
-	return render(template, c.Now, map[string]jinja.Value{
-		"messages":              jinja.NewList(messages),
-		"tools":                 jinja.None(),
-		"documents":             jinja.None(),
-		"add_generation_prompt": jinja.NewBool(c.AddGenerationPrompt),
-		"bos_token":             jinja.NewString(c.BOS),
-		"eos_token":             jinja.NewString(c.EOS),
-	})
+// Template is a parsed template. It can be rendered by several goroutines at once.
+type Template struct {
+	name    string
+	src     string
+	body    []stmt
+	blocks  map[string]*blockStmt
+	filters map[string]filter
+	tests   map[string]filter
 }
 
-// render runs a template with the given variables.
-func render(template string, now time.Time, vars map[string]jinja.Value) (string, error) {
-	src, err := prepare(template)
-	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
-	}
-	if now.IsZero() {
-		now = time.Now()
-	}
-	g := &guard{now: now, deadline: time.Now().Add(timeLimit)}
-	g.addTo(vars)
-	out, err := run(src, vars)
-	var raised *Exception
+// Parse reads a template. name is for errors, which are of type *Error.
+func Parse(name, src string) (t *Template, err error) {
+	t = &Template{name: name, src: normalize(src), filters: filterTable(), tests: testTable()}
 	switch {
-	case errors.As(err, &raised):
-		return "", raised
-	case err != nil:
-		return "", fmt.Errorf("chat template: %w", err)
-	case len(out) > outputLimit:
-		return "", fmt.Errorf("chat template: %w: it writes more than %d bytes", ErrLimit, outputLimit)
+	case len(src) > templateLimit:
+		return nil, &Error{Template: name, Kind: "LimitError", Message: fmt.Sprintf("it has %d bytes, at most %d are read", len(src), templateLimit), limit: true}
+	case !utf8.ValidString(src):
+		return nil, &Error{Template: name, Kind: "UnicodeDecodeError", Message: "it is not UTF-8"}
 	}
-	return out, nil
+	defer t.caught(nil, &err)
+	t.body, t.blocks = parse(t)
+	return t, nil
 }
 
-// run compiles and executes; panics of the engine become errors.
-func run(src string, vars map[string]jinja.Value) (out string, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the template engine failed: %v", r)
-		}
-	}()
-	t, err := jinja.Compile(src)
+// Render renders a conversation. Errors are an *Exception if the template raised it itself, else an *Error.
+func (t *Template) Render(c Context) (string, error) {
+	vars, size := c.variables()
+	return t.render(c.Now, vars, size)
+}
+
+// Render parses and renders a chat template. Templates come from untrusted files: errors, never panics; a template's own raise_exception is an *Exception.
+func Render(template string, c Context) (string, error) {
+	t, err := Parse("chat template", template)
 	if err != nil {
 		return "", err
 	}
-	return t.RenderValues(vars)
+	return t.Render(c)
+}
+
+// variables are those that transformers sets, and about how many bytes they have.
+func (c Context) variables() (map[string]value, int) {
+	seq := func(items []Value) value {
+		if items == nil {
+			return none{}
+		}
+		l := &list{}
+		for _, item := range items {
+			l.items = append(l.items, orNone(item.v))
+		}
+		return l
+	}
+	messages := &list{}
+	for _, m := range c.Messages {
+		messages.items = append(messages.items, m.value())
+	}
+	vars := map[string]value{
+		"messages": messages, "tools": seq(c.Tools), "documents": seq(c.Documents), "add_generation_prompt": c.AddGenerationPrompt,
+	}
+	for name, token := range map[string]string{"bos_token": c.BOS, "eos_token": c.EOS} {
+		if token != "" {
+			vars[name] = Text(token).v
+		}
+	}
+	for name, v := range c.Variables {
+		vars[name] = orNone(v.v)
+	}
+	size := 0
+	for _, v := range vars {
+		size += weight(v)
+	}
+	return vars, size
+}
+
+// weight is about how many bytes a value from outside has.
+func weight(v value) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case *list:
+		for _, item := range v.items {
+			n += weight(item)
+		}
+	case *dict:
+		for i, k := range v.keys {
+			n += weight(k) + weight(v.values[i])
+		}
+	}
+	return n
+}
+
+// render runs the template with variables that weigh size bytes.
+func (t *Template) render(now time.Time, vars map[string]value, size int) (out string, err error) {
+	if now.IsZero() {
+		now = time.Now()
+	}
+	r := &run{t: t, now: now, out: &strings.Builder{}}
+	r.deadline = time.Now().Add(timeLimit)
+	r.most = memoryLimit + memoryFactor*size
+	r.root = (&scope{vars: vars, parent: r.globalScope()}).inner()
+	defer t.caught(r, &err)
+	r.statements(t.body, r.root)
+	return r.out.String(), nil
+}
+
+// caught turns a panic into an error; r is nil while the template is parsed. It is to be deferred. A panic that is no failure of the template is a
+// fault of this package: it becomes an error too, since a template must not be able to end the process.
+func (t *Template) caught(r *run, err *error) {
+	e := &Error{Template: t.name, Kind: "SystemError"}
+	pos := -1
+	switch p := recover().(type) {
+	case nil:
+		return
+	case *Exception:
+		*err = p
+		return
+	case failure:
+		e.Kind, e.Message, e.limit, pos = p.kind, p.message, p.limit, p.pos
+	default:
+		e.Message = fmt.Sprintf("the template engine failed: %v", p)
+	}
+	if pos < 0 && r != nil {
+		pos = r.pos
+	}
+	if pos >= 0 {
+		e.Line, e.Column = place(t.src, pos)
+	}
+	*err = e
 }

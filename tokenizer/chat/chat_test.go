@@ -112,7 +112,7 @@ func TestHostile(t *testing.T) {
 		"unknown function":    `{{ frob() }}`,
 	} {
 		start := time.Now()
-		out, err := Render(src, Context{Messages: []Message{{"user", "hi"}}})
+		out, err := Render(src, Context{Messages: []Message{{Role: "user", Content: "hi"}}})
 		if err == nil {
 			t.Errorf("%s: no error but %.100q", name, out)
 		}
@@ -128,6 +128,6 @@ func FuzzRender(f *testing.F) {
 	f.Add(`{% raw %}{{{% endraw %}{# c #}{{ 'a\'' ~ {"a":[1,2.5,none]}["a"] }}`)
 	f.Add("{%raw%}{%}")
 	f.Fuzz(func(t *testing.T, src string) {
-		Render(src, Context{Messages: []Message{{"system", "s"}, {"user", "hi"}}, AddGenerationPrompt: true, BOS: "<s>"})
+		Render(src, Context{Messages: []Message{{Role: "system", Content: "s"}, {Role: "user", Content: "hi"}}, AddGenerationPrompt: true, BOS: "<s>"})
 	})
 }

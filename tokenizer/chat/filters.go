@@ -56,8 +56,10 @@ func filterTable() map[string]filter {
 			}
 			return like(a[0], strip(s, optText(a[1], ""), true, true))
 		}},
-		"replace":        {params: "s old new count", required: 3, f: filterReplace},
-		"center":         {params: "value width", required: 1, f: func(r *run, a []value) value { return like(a[0], pad(&r.meter, str(&r.meter, a[0]), " ", optInt(a[1], 80), '~')) }},
+		"replace": {params: "s old new count", required: 3, f: filterReplace},
+		"center": {params: "value width", required: 1, f: func(r *run, a []value) value {
+			return like(a[0], pad(&r.meter, str(&r.meter, a[0]), " ", optInt(a[1], 80), '~'))
+		}},
 		"indent":         {params: "s width first blank", required: 1, f: filterIndent},
 		"wordcount":      {params: "s", required: 1, f: filterWordcount},
 		"wordwrap":       {params: "s width break_long_words wrapstring break_on_hyphens", required: 1, f: filterWordwrap},

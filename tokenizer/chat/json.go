@@ -179,7 +179,7 @@ const jsonDepth = 500
 // parseJSON reads one JSON value; objects keep their order, a name that comes twice has its last value.
 func parseJSON(data []byte) (value, error) {
 	d := jsontext.NewDecoder(stdbytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	v, err := readJSON(d)
+	v, err := readValue(d)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +189,7 @@ func parseJSON(data []byte) (value, error) {
 	return v, nil
 }
 
-func readJSON(d *jsontext.Decoder) (value, error) {
+func readValue(d *jsontext.Decoder) (value, error) {
 	if d.StackDepth() > jsonDepth {
 		return nil, fmt.Errorf("%w: JSON nests more than %d deep (at byte %d)", ErrLimit, jsonDepth, d.InputOffset())
 	}
@@ -203,7 +203,7 @@ func readJSON(d *jsontext.Decoder) (value, error) {
 	case '[':
 		l := &list{}
 		for d.PeekKind() != ']' {
-			v, err := readJSON(d)
+			v, err := readValue(d)
 			if err != nil {
 				return nil, err
 			}
@@ -229,7 +229,7 @@ func readObject(d *jsontext.Decoder) (value, error) {
 			return nil, err
 		}
 		key := t.String()
-		v, err := readJSON(d)
+		v, err := readValue(d)
 		if err != nil {
 			return nil, err
 		}

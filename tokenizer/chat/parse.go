@@ -16,11 +16,11 @@ type parser struct {
 	blocks map[string]*blockStmt
 }
 
-// parse reads a normalized template. Faults of syntax raise.
-func parse(src string) ([]stmt, map[string]*blockStmt) {
-	p := &parser{tokens: lex(src), blocks: map[string]*blockStmt{}}
+// parse reads the source of a template. Faults of syntax raise.
+func parse(t *Template) ([]stmt, map[string]*blockStmt) {
+	p := &parser{tokens: lex(t.src), blocks: map[string]*blockStmt{}}
 	body := p.statements(nil)
-	checkTree(body)
+	t.checkBody(body, false, false)
 	return body, p.blocks
 }
 
@@ -373,11 +373,9 @@ func (p *parser) load(t token) stmt {
 	return l
 }
 
-// checkTree looks for what Python finds before a template runs: jumps outside of loops, and filters and tests that do not exist, other than under a
-// condition.
-func checkTree(body []stmt) { checkBody(body, false, false) }
-
-func checkBody(body []stmt, soft, loop bool) {
+// checkBody looks for what Python finds before a template runs: jumps outside of loops, and filters and tests that do not exist, other than under
+// a condition (soft).
+func (t *Template) checkBody(body []stmt, soft, loop bool) {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *jumpStmt:
@@ -389,66 +387,66 @@ func checkBody(body []stmt, soft, loop bool) {
 				panic(failure{kind: "SyntaxError", message: "'" + word, pos: s.pos})
 			}
 		case *ifStmt:
-			for i, t := range s.tests {
-				checkExpr(t, true)
-				checkBody(s.bodies[i], true, loop)
+			for i, test := range s.tests {
+				t.checkExpr(test, true)
+				t.checkBody(s.bodies[i], true, loop)
 			}
-			checkBody(s.other, true, loop)
+			t.checkBody(s.other, true, loop)
 		case *forStmt:
-			checkExpr(s.target, soft)
-			checkExpr(s.iter, soft)
+			t.checkExpr(s.target, soft)
+			t.checkExpr(s.iter, soft)
 			if s.test != nil {
-				checkExpr(s.test, false)
+				t.checkExpr(s.test, false)
 			}
-			checkBody(s.body, false, true)
-			checkBody(s.other, false, loop && !s.recursive)
+			t.checkBody(s.body, false, true)
+			t.checkBody(s.other, false, loop && !s.recursive)
 		case *captureStmt:
 			if s.filter != nil {
-				checkExpr(s.filter, false)
+				t.checkExpr(s.filter, false)
 			}
-			checkBody(s.body, false, loop)
+			t.checkBody(s.body, false, loop)
 		case *withStmt:
 			for _, v := range s.values {
-				checkExpr(v, soft)
+				t.checkExpr(v, soft)
 			}
-			checkBody(s.body, false, loop)
+			t.checkBody(s.body, false, loop)
 		case *macroStmt:
-			checkMacro(s)
+			t.checkMacro(s)
 		case *callStmt:
 			if s.call != nil {
-				checkExpr(s.call, soft)
+				t.checkExpr(s.call, soft)
 			}
-			checkMacro(s.body)
+			t.checkMacro(s.body)
 		case *blockStmt:
-			checkBody(s.body, false, false)
+			t.checkBody(s.body, false, false)
 		case *escapeStmt:
-			checkExpr(s.on, soft)
-			checkBody(s.body, false, loop)
+			t.checkExpr(s.on, soft)
+			t.checkBody(s.body, false, loop)
 		default:
-			checkExpr(s, soft)
+			t.checkExpr(s, soft)
 		}
 	}
 }
 
-func checkMacro(m *macroStmt) {
+func (t *Template) checkMacro(m *macroStmt) {
 	for _, d := range m.defaults {
-		checkExpr(d, false)
+		t.checkExpr(d, false)
 	}
-	checkBody(m.body, false, false)
+	t.checkBody(m.body, false, false)
 }
 
 // checkExpr looks at the names of filters and tests in an expression, or in a statement without a body.
-func checkExpr(n any, soft bool) {
+func (t *Template) checkExpr(n any, soft bool) {
 	walkTree(n, func(n any) bool {
 		switch n := n.(type) {
 		case *condExpr:
 			return false // looked up when it runs
 		case *filterExpr:
-			if _, ok := filters[n.name]; !ok && !soft {
+			if _, ok := t.filters[n.name]; !ok && !soft {
 				panic(failure{kind: "TemplateAssertionError", message: fmt.Sprintf("No filter named '%s'.", n.name), pos: n.pos})
 			}
 		case *testExpr:
-			if _, ok := tests[n.name]; !ok && !soft {
+			if _, ok := t.tests[n.name]; !ok && !soft {
 				panic(failure{kind: "TemplateAssertionError", message: fmt.Sprintf("No test named '%s'.", n.name), pos: n.pos})
 			}
 		}
