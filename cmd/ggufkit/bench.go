@@ -135,6 +135,9 @@ func (b *benchRun) model(path string, o infer.Options) error {
 			return err
 		}
 		r.Record(test, result, peak)
+		if r.OtherPrograms > eval.QuietLimit {
+			b.u.note("warning: the machine is not quiet: other programs kept %.1f processors busy during %s", r.OtherPrograms, test)
+		}
 		if !b.c.Bool("ops") {
 			r.Ops = nil
 		}

@@ -49,6 +49,8 @@ type BenchOptions struct {
 // BenchResult is the time of each run and what the engine did in it.
 type BenchResult struct {
 	Runs []time.Duration
+	// Others is the mean number of processors that other programs kept busy meanwhile; 0 too where that is not known.
+	Others float64
 	// Work is what one run multiplies and reads. It is zero without a trace, and without a warm-up in a trace that is neither Timed nor has Labels.
 	Work Work
 	// Ops are the operations of all runs together, where the trace is Timed.
@@ -95,6 +97,7 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 	}
 	b.trace.Reset()
 	b.trace.Paused = !b.trace.Timed && !b.trace.Labels
+	watch := WatchBusy()
 	for range o.Runs {
 		elapsed, err := b.run(start, t)
 		if err != nil {
@@ -103,6 +106,7 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 		r.Runs = append(r.Runs, elapsed)
 		step()
 	}
+	r.Others, _ = watch.Others(0)
 	if !b.trace.Paused {
 		r.Work = workOf(b.trace.Ops()).times(1 / float64(o.Runs))
 	}

@@ -106,6 +106,7 @@ type BenchRecord struct {
 	PeakRead       float64   `json:"peak_read_gb_per_s"`
 	ShareOfPeak    float64   `json:"share_of_peak"`
 	ShareOfReading float64   `json:"share_of_reading"`
+	OtherPrograms  float64   `json:"other_programs"` // processors that they kept busy meanwhile: above QuietLimit the result says little
 	Ops            []BenchOp `json:"ops,omitempty"`
 }
 
@@ -140,6 +141,7 @@ func (r *BenchRecord) Record(t BenchTest, result *BenchResult, peak Peak) {
 	r.AvgTS, r.StddevTS = meanDeviation(r.SamplesTS)
 	r.TokensPerSecond, r.Stddev = r.AvgTS, r.StddevTS
 
+	r.OtherPrograms = result.Others
 	w := result.Work
 	r.GMACs, r.GBs = (w.Integers+w.Floats)/mean, w.Bytes/mean
 	r.PeakInteger, r.PeakFloat, r.PeakRead = peak.Bytes, peak.Floats, peak.Read
