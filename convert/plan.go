@@ -464,7 +464,7 @@ func (p *Plan) Names() []string {
 	return names
 }
 
-// Data converts one tensor into memory.
+// Data is a tensor in the output's form: the checkpoint's own bytes, where they stay as they are, else converted into memory.
 func (p *Plan) Data(t *gguf.Tensor) ([]byte, error) {
 	planned := p.find(t.Name)
 	if planned == nil {
@@ -477,10 +477,43 @@ func (p *Plan) Data(t *gguf.Tensor) ([]byte, error) {
 	if n > math.MaxInt {
 		return nil, fmt.Errorf("tensor %s of %d bytes: %w", t.Name, n, gguf.ErrLimit)
 	}
+	if raw := p.stored(planned); uint64(len(raw)) == n {
+		return raw, nil
+	}
 	var buf bytes.Buffer
 	buf.Grow(int(n))
 	if _, err := p.write(context.Background(), &buf, planned, Options{}, nil); err != nil {
 		return nil, err
 	}
 	return buf.Bytes(), nil
+}
+
+// stored is a view of a tensor in the checkpoint that becomes one of the output without a change; nil if there is none.
+func (p *Plan) stored(t *PlannedTensor) []byte {
+	if len(t.Sources) != 1 || t.Transform != "" || t.Sources[0].DType == checkpoint.F64 || stored[t.Sources[0].DType] != t.Type {
+		return nil
+	}
+	rows := t.Rows()
+	if len(t.Sources[0].Shape) < 2 {
+		rows = 1
+	}
+	raw, err := p.ckpt.ReadRaw(t.Sources[0], 0, rows)
+	if err != nil {
+		return nil // conversion says what is wrong
+	}
+	return raw
+}
+
+// Reader prepares the rows of a tensor of the output, widened: read fills dst with rows [lo, hi), (hi-lo) times as many values as a row has. It may be
+// called for several rows at once.
+func (p *Plan) Reader(name string) (read func(lo, hi uint64, dst []float32) error, err error) {
+	t := p.find(name)
+	if t == nil {
+		return nil, fmt.Errorf("the plan has no tensor %s", name)
+	}
+	src, err := p.source(t)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
+	}
+	return src.read, nil
 }

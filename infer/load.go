@@ -85,7 +85,7 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 		return nil, err
 	}
 	backend := newCPU(&o)
-	b.be = o.traced(backend)
+	b.be = o.tapped(o.traced(backend))
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	Cache     CacheType
 	Rope      RopeOptions
 	Trace     *Trace // watches all operations; nil: none, at no cost
+	Tap       *Tap   // shows all operations as they are done; nil: none
 }
 
 // DefaultBatch is Options.Batch where it is 0.

@@ -14,18 +14,21 @@ func compareCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "compare",
 		Usage:     "measure how far a model's predictions are from another's",
-		UsageText: "ggufkit compare -m MODEL (--base MODEL|--base-file FILE) [-f TEXT] [-c 512] [--chunks N] [flags]",
+		UsageText: "ggufkit compare -m MODEL (--base MODEL|--base-file FILE|--checkpoint DIR) [-f TEXT] [-c 512] [--chunks N] [flags]",
 		Description: `The statistics are those of llama-perplexity --kl-divergence: the Kullback-Leibler divergence from the base over the second half of each
 window of the text, the change of the probability of the token that follows, and both perplexities.
 
 The base runs side by side, or its predictions come from a file: the small one that --save-base writes, or one of llama-perplexity. Such a
 file holds its text, and -f is not needed. A small file has the most likely tokens of each position; what it leaves open is told as a bound.
 
+` + checkpointHelp + `
+
 Examples:
   ggufkit compare -m model-q4.gguf --base model-f16.gguf -f heldout.txt
   ggufkit compare -m model-f16.gguf --save-base f16.base -f heldout.txt
-  ggufkit compare -m model-q4.gguf --base-file f16.base`,
-		Flags: append(modelFlags(),
+  ggufkit compare -m model-q4.gguf --base-file f16.base
+  ggufkit compare -m model-q4.gguf --checkpoint ./SmolLM2-135M -f heldout.txt`,
+		Flags: append(append(modelFlags(), checkpointFlags()...),
 			&cli.StringFlag{Name: "base", Usage: "the GGUF `FILE` to compare with", TakesFile: true},
 			&cli.StringFlag{Name: "base-precision", Usage: "precision `P` of the base (default: that of the model)"},
 			&cli.StringFlag{Name: "base-file", Aliases: []string{"kl-divergence-base"}, Usage: "a base `FILE` in place of a base model", TakesFile: true},
@@ -40,6 +43,9 @@ Examples:
 }
 
 func compare(c *cli.Context, u *ui) error {
+	if c.IsSet("checkpoint") {
+		return compareCheckpoint(c, u)
+	}
 	form, err := checkCompare(c)
 	if err != nil {
 		return err
