@@ -11,8 +11,8 @@ DATA ones16<>+16(SB)/8, $0x0001000100010001
 DATA ones16<>+24(SB)/8, $0x0001000100010001
 GLOBL ones16<>(SB), RODATA|NOPTR, $32
 
-// func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x1(SB), 0, $128-72
+// func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x1(SB), 0, $128-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -32,9 +32,23 @@ TEXT ·gemmU4x1(SB), 0, $128-72
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -120,8 +134,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x1(SB), 0, $192-72
+// func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x1(SB), 0, $192-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -141,9 +155,23 @@ TEXT ·gemmU5x1(SB), 0, $192-72
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -235,8 +263,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x1(SB), 0, $192-72
+// func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x1(SB), 0, $192-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -256,9 +284,23 @@ TEXT ·gemmU6x1(SB), 0, $192-72
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -366,8 +408,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x1(SB), 0, $192-72
+// func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x1(SB), 0, $192-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -387,9 +429,23 @@ TEXT ·gemmU3x1(SB), 0, $192-72
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -485,8 +541,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x1(SB), 0, $128-72
+// func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x1(SB), 0, $128-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -506,9 +562,23 @@ TEXT ·gemmI16x1(SB), 0, $128-72
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -727,8 +797,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x2(SB), 0, $192-72
+// func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x2(SB), 0, $192-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -755,9 +825,23 @@ TEXT ·gemmU4x2(SB), 0, $192-72
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -902,8 +986,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x2(SB), 0, $320-72
+// func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x2(SB), 0, $320-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -930,9 +1014,23 @@ TEXT ·gemmU5x2(SB), 0, $320-72
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -1087,8 +1185,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x2(SB), 0, $320-72
+// func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x2(SB), 0, $320-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -1115,9 +1213,23 @@ TEXT ·gemmU6x2(SB), 0, $320-72
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -1297,8 +1409,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x2(SB), 0, $320-72
+// func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x2(SB), 0, $320-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -1325,9 +1437,23 @@ TEXT ·gemmU3x2(SB), 0, $320-72
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -1487,8 +1613,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x2(SB), 0, $192-72
+// func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x2(SB), 0, $192-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -1515,9 +1641,23 @@ TEXT ·gemmI16x2(SB), 0, $192-72
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -1849,8 +1989,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x3(SB), 0, $256-72
+// func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x3(SB), 0, $256-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -1884,9 +2024,23 @@ TEXT ·gemmU4x3(SB), 0, $256-72
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -2088,8 +2242,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x3(SB), 0, $448-72
+// func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x3(SB), 0, $448-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -2123,9 +2277,23 @@ TEXT ·gemmU5x3(SB), 0, $448-72
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -2341,8 +2509,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x3(SB), 0, $448-72
+// func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x3(SB), 0, $448-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -2376,9 +2544,23 @@ TEXT ·gemmU6x3(SB), 0, $448-72
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -2630,8 +2812,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x3(SB), 0, $448-72
+// func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x3(SB), 0, $448-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -2665,9 +2847,23 @@ TEXT ·gemmU3x3(SB), 0, $448-72
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -2891,8 +3087,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x3(SB), 0, $256-72
+// func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x3(SB), 0, $256-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -2926,9 +3122,23 @@ TEXT ·gemmI16x3(SB), 0, $256-72
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -3373,8 +3583,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x4(SB), 0, $320-72
+// func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x4(SB), 0, $320-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -3415,9 +3625,23 @@ TEXT ·gemmU4x4(SB), 0, $320-72
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -3676,8 +3900,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x4(SB), 0, $576-72
+// func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x4(SB), 0, $576-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -3718,9 +3942,23 @@ TEXT ·gemmU5x4(SB), 0, $576-72
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -3997,8 +4235,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x4(SB), 0, $576-72
+// func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x4(SB), 0, $576-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -4039,9 +4277,23 @@ TEXT ·gemmU6x4(SB), 0, $576-72
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -4365,8 +4617,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x4(SB), 0, $576-72
+// func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x4(SB), 0, $576-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -4407,9 +4659,23 @@ TEXT ·gemmU3x4(SB), 0, $576-72
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -4697,8 +4963,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x4(SB), 0, $320-72
+// func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x4(SB), 0, $320-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -4739,9 +5005,23 @@ TEXT ·gemmI16x4(SB), 0, $320-72
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -5304,8 +5584,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x5(SB), 0, $384-72
+// func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x5(SB), 0, $384-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -5353,9 +5633,23 @@ TEXT ·gemmU4x5(SB), 0, $384-72
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -5671,8 +5965,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x5(SB), 0, $704-72
+// func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x5(SB), 0, $704-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -5720,9 +6014,23 @@ TEXT ·gemmU5x5(SB), 0, $704-72
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -6060,8 +6368,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x5(SB), 0, $704-72
+// func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x5(SB), 0, $704-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -6109,9 +6417,23 @@ TEXT ·gemmU6x5(SB), 0, $704-72
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -6507,8 +6829,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x5(SB), 0, $704-72
+// func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x5(SB), 0, $704-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -6556,9 +6878,23 @@ TEXT ·gemmU3x5(SB), 0, $704-72
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -6910,8 +7246,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x5(SB), 0, $384-72
+// func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x5(SB), 0, $384-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -6959,9 +7295,23 @@ TEXT ·gemmI16x5(SB), 0, $384-72
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -7637,8 +7987,8 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU4x6(SB), 0, $448-72
+// func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU4x6(SB), 0, $448-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -7693,9 +8043,23 @@ TEXT ·gemmU4x6(SB), 0, $448-72
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -8068,8 +8432,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU5x6(SB), 0, $832-72
+// func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU5x6(SB), 0, $832-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -8124,9 +8488,23 @@ TEXT ·gemmU5x6(SB), 0, $832-72
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -8525,8 +8903,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU6x6(SB), 0, $832-72
+// func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU6x6(SB), 0, $832-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -8581,9 +8959,23 @@ TEXT ·gemmU6x6(SB), 0, $832-72
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -9051,8 +9443,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmU3x6(SB), 0, $832-72
+// func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmU3x6(SB), 0, $832-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -9107,9 +9499,23 @@ TEXT ·gemmU3x6(SB), 0, $832-72
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14
@@ -9525,8 +9931,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int)
-TEXT ·gemmI16x6(SB), 0, $448-72
+// func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+TEXT ·gemmI16x6(SB), 0, $448-88
 	MOVQ w+0(FP), DI
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
@@ -9581,9 +9987,23 @@ TEXT ·gemmI16x6(SB), 0, $448-72
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
+	MOVQ ahead+72(FP), R13
+	MOVQ R13, R15
+	MOVQ step+80(FP), DX
 	PCALIGN $32
 
 block:
+	ADDQ DX, R15
+	CMPQ R13, R15
+	JGE asked
+
+ask:
+	PREFETCHT1 (R13)
+	ADDQ $64, R13
+	CMPQ R13, R15
+	JLT ask
+
+asked:
 	VMOVDQA 0(DI), Y12
 	VMOVDQA 32(DI), Y13
 	VPBROADCASTD 0(SI), Y14

@@ -303,7 +303,7 @@ func randomTile(t *testing.T, r *rand.Rand, p panelFormat, n, blocks int, extrem
 	ldy, ldi := panelRows+r.IntN(5), r.IntN(2)*(panelRows+3)
 	return &tile{n: n, blocks: blocks, w: w, q: q, s: guardedFloats(t, s), h: guardedFloats(t, h),
 		y: guardedFloats(t, make([]float32, (n-1)*ldy+panelRows)), ldy: ldy,
-		init: guardedFloats(t, normals(r, (n-1)*ldi+panelRows)), ldi: ldi}
+		init: guardedFloats(t, normals(r, (n-1)*ldi+panelRows)), ldi: ldi, ahead: guarded(t, r.IntN(1000))}
 }
 
 func TestTileEqualsTwin(t *testing.T) {

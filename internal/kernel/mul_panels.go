@@ -89,11 +89,11 @@ func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n
 	count := tileCount(n)
 	next := m.nextPanel(j, lo)
 	for i := range count {
-		m.set.prefetch(next[len(next)*i/count : len(next)*(i+1)/count])
 		first, columns := tileAt(n, count, i)
 		t := &w.tile
 		*t = tile{n: columns, blocks: groups, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
-			s: m.packed.s[2*first*groups:], h: m.packed.h[2*first*groups:], init: out.initial()}
+			s: m.packed.s[2*first*groups:], h: m.packed.h[2*first*groups:], init: out.initial(),
+			ahead: next[len(next)*i/count : len(next)*(i+1)/count]}
 		t.y, t.ldy = out.target(first)
 		m.set.tile(format, t)
 	}

@@ -79,6 +79,7 @@ type tile struct {
 	ldy       int
 	init      []float32
 	ldi       int
+	ahead     []byte // will be needed soon: the kernel may ask for it little by little
 }
 
 // check panics unless everything that the kernel for p touches is inside the slices.

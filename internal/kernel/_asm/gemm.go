@@ -57,11 +57,25 @@ func gemm(f *file) {
 	}
 }
 
-const gemmParams = "w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int"
+const gemmParams = "w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int"
 
 func gemmDoc(name string, n int, what string) string {
 	return fmt.Sprintf("%s multiplies a panel with a tile of %d columns: %s.\n"+
-		"y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes.", name, n, what)
+		"y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it\nasks for step more bytes from ahead on.", name, n, what)
+}
+
+// lookAhead asks for step more bytes of what the next panel is made of, in the second-level cache. A burst for the whole tile would hold up the
+// multiplications until memory has answered.
+func lookAhead(f *file) {
+	f.p("ADDQ DX, R15")
+	f.p("CMPQ R13, R15")
+	f.p("JGE asked")
+	f.label("ask")
+	f.p("PREFETCHT1 (R13)")
+	f.p("ADDQ $64, R13")
+	f.p("CMPQ R13, R15")
+	f.p("JLT ask")
+	f.label("asked")
 }
 
 // tileIn loads the arguments and the initial tile.
@@ -87,6 +101,9 @@ func tileIn(f *file, n int) {
 		f.p("VMOVAPS Y1, %d(R10)", 64*c+32)
 		f.p("ADDQ BX, AX")
 	}
+	f.arg("ahead", "R13")
+	f.p("MOVQ R13, R15")
+	f.arg("step", "DX")
 }
 
 // tileOut stores the tile.
@@ -147,6 +164,7 @@ func gemmBytes(f *file, p panelFormat, n int) {
 	tileIn(f, n)
 	f.p("PCALIGN $32")
 	f.label("block")
+	lookAhead(f)
 	for g := 0; g < 8; g += p.widen {
 		multiplyGroups(f, n, g, p.widen, "VPMADDUBSW", "VPADDW")
 		if p.halves {
@@ -230,6 +248,7 @@ func gemmWords(f *file, n int) {
 	tileIn(f, n)
 	f.p("PCALIGN $32")
 	f.label("block")
+	lookAhead(f)
 	multiplyGroups(f, n, 0, 16, "VPMADDWD", "VPADDD")
 	f.p("VMOVAPS 1024(DI), Y12")
 	f.p("VMOVAPS 1056(DI), Y13")
