@@ -47,34 +47,74 @@ var (
 	random = sample.Options{Temperature: 0.8, TopK: 40, TopP: 0.95, MinP: 0.05, RepeatPenalty: 1.1, RepeatLastN: 64, Seed: 7}
 )
 
-// The same request gives the same tokens whatever the threads and the batch, beside other requests, and after a cached prefix.
+// recorder keeps the logits that a sampler saw.
+type recorder struct {
+	*sample.Sampler
+	logits [][]float32
+	other  func() // is called before each choice
+}
+
+func (r *recorder) Next(logits []float32) (int32, error) {
+	r.logits = append(r.logits, slices.Clone(logits))
+	r.other()
+	return r.Sampler.Next(logits)
+}
+
+// R079: the same request gives the same tokens and logits whatever the threads and the batch, beside other requests, and after a cached prefix.
 func TestSameRequestSameTokens(t *testing.T) {
 	m := llamaTiny()
 	prompt := m.ids(50)
 	for _, so := range []sample.Options{greedy, random} {
-		want, reason := generate(t, newTranscript(t, m.load(t, Options{Precision: Exact, Threads: 1})), prompt, so, GenerateOptions{MaxTokens: 40})
-		if reason != StopLength || len(want) != 40 {
-			t.Fatalf("%d tokens, %s", len(want), reason)
+		run := func(s *Transcript, other func()) ([]int32, [][]float32) {
+			t.Helper()
+			sampler, err := sample.New(so)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &recorder{Sampler: sampler, other: other}
+			var out []int32
+			if _, err := Generate(t.Context(), s, prompt, r, withoutEnd(GenerateOptions{MaxTokens: 40}), func(id int32) error {
+				out = append(out, id)
+				return nil
+			}); err != nil || len(out) != 40 {
+				t.Fatalf("%d tokens, %v", len(out), err)
+			}
+			return out, r.logits
+		}
+		nothing := func() {}
+		want, logits := run(newTranscript(t, m.load(t, Options{Precision: Exact, Threads: 1})), nothing)
+		check := func(what string, s *Transcript, other func()) {
+			t.Helper()
+			got, seen := run(s, other)
+			if !slices.Equal(got, want) {
+				t.Fatalf("%s: %v, want %v", what, got, want)
+			}
+			sameBits(t, what, seen, logits)
 		}
 		for _, threads := range []int{1, 2} {
 			for _, batch := range []int{1, 7, 512} {
 				model := m.load(t, Options{Precision: Exact, Threads: threads, Batch: batch})
-				for range 2 {
-					s := newTranscript(t, model)
-					if got, _ := generate(t, s, prompt, so, GenerateOptions{MaxTokens: 40}); !slices.Equal(got, want) {
-						t.Fatalf("threads %d, batch %d: %v, want %v", threads, batch, got, want)
+				s := newTranscript(t, model)
+				what := fmt.Sprintf("threads %d, batch %d", threads, batch)
+				check(what, s, nothing)
+				check(what+", all cached", s, nothing)
+
+				prefix := newTranscript(t, model)
+				generate(t, prefix, prompt[:30], so, GenerateOptions{MaxTokens: 3})
+				cached := prefix.Fork()
+				generate(t, prefix, m.ids(20), so, GenerateOptions{MaxTokens: 20}) // goes another way
+				check(what+", a cached prefix", cached, nothing)
+
+				others := []*Session{newSession(t, model), newSession(t, model), newSession(t, model)}
+				check(what+", beside others", newTranscript(t, model), func() {
+					var step []Token
+					for i, o := range others {
+						step = append(step, Token{Seq: o.ID(), Pos: [4]int32{int32(o.Len())}, ID: int32(i), Logits: true})
 					}
-				}
-			}
-		}
-		model := m.load(t, Options{Precision: Exact})
-		prefix := newTranscript(t, model)
-		generate(t, prefix, prompt[:30], so, GenerateOptions{MaxTokens: 3})
-		cached := prefix.Fork()
-		generate(t, prefix, m.ids(20), so, GenerateOptions{MaxTokens: 20}) // goes another way
-		for _, s := range []*Transcript{cached, prefix, prefix} {
-			if got, _ := generate(t, s, prompt, so, GenerateOptions{MaxTokens: 40}); !slices.Equal(got, want) {
-				t.Fatalf("after a cached prefix: %v, want %v", got, want)
+					if err := model.Step(step, func(int, []float32) error { return nil }); err != nil {
+						t.Fatal(err)
+					}
+				})
 			}
 		}
 	}

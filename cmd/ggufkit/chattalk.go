@@ -98,7 +98,7 @@ func (t *talk) answer(c *cli.Context, k *console, transcript *infer.Transcript, 
 		if err != nil {
 			return err
 		}
-		said, err = t.write(ctx, transcript, ids, t.sampler.Seed+uint64(len(spent.texts)), k.show)
+		said, err = t.write(ctx, transcript, ids, t.sampler.Seed+uint64(len(spent.texts)), t.u.show)
 		return err
 	})
 	if said != nil {
@@ -119,12 +119,6 @@ func (t *talk) answer(c *cli.Context, k *console, transcript *infer.Transcript, 
 	}
 	t.messages = append(t.messages, chat.Message{Role: "assistant", Content: said.Text})
 	return nil
-}
-
-// show prints a part of a reply.
-func (k *console) show(s string) error {
-	k.u.printf("%s", s)
-	return k.u.out.err
 }
 
 // fitting is the prompt, with room for an answer. With a shift the oldest turns are forgotten until half of the context is free or one turn is left.

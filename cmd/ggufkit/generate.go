@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/sample"
@@ -146,6 +147,20 @@ func (g *generation) write(ctx context.Context, t *infer.Transcript, prompt []in
 	}
 	out.Text, out.StopText, out.took = all.String(), stops.Found(), time.Since(start)
 	return out, err
+}
+
+// show prints a part of a text. A terminal gets no characters that it would act on. An error says that nobody reads on.
+func (u *ui) show(s string) error {
+	if isTerminal(u.out.w) {
+		s = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) && r != '\n' && r != '\t' {
+				return unicode.ReplacementChar
+			}
+			return r
+		}, s)
+	}
+	u.printf("%s", s)
+	return u.out.err
 }
 
 // limitsFor are the limits with the number of tokens to keep of a prompt.

@@ -50,13 +50,11 @@ func runText(c *cli.Context, u *ui) error {
 	defer g.close()
 	if interactive {
 		s := &story{generation: g, u: u}
-		return s.interactive(c)
+		err = s.interactive(c)
+	} else {
+		err = g.prompted(c, u)
 	}
-	ids, err := g.tok.EncodePrompt(c.String("prompt"), true)
 	if err != nil {
-		return err
-	}
-	if err := g.once(c, u, ids); err != nil {
 		return err
 	}
 	return writeTrace(u, c.String("trace"), g.trace, g.file.Path)
@@ -64,6 +62,18 @@ func runText(c *cli.Context, u *ui) error {
 
 // maxSamples bounds --samples.
 const maxSamples = 1 << 16
+
+// contextFull is what to say then.
+const contextFull = "the context is full: %d tokens (-c makes it larger, --context-shift goes on)"
+
+// prompted prints the texts that follow --prompt.
+func (g *generation) prompted(c *cli.Context, u *ui) error {
+	ids, err := g.tok.EncodePrompt(c.String("prompt"), true)
+	if err != nil {
+		return err
+	}
+	return g.once(c, u, ids)
+}
 
 // once prints the texts that follow a prompt and how fast it was.
 func (g *generation) once(c *cli.Context, u *ui, ids []int32) error {
@@ -76,10 +86,7 @@ func (g *generation) once(c *cli.Context, u *ui, ids []int32) error {
 	if err != nil {
 		return err
 	}
-	show := func(s string) error {
-		u.printf("%s", s)
-		return u.out.err // nobody reads on: stop
-	}
+	show := u.show
 	if c.Bool("json") {
 		show = func(string) error { return nil }
 	}
@@ -117,7 +124,7 @@ func (g *generation) samples(c *cli.Context, u *ui, t *infer.Transcript, ids []i
 			return texts, err
 		}
 		if text.full(g.limits.MaxTokens) {
-			u.note("the context is full: %d tokens (-c makes it larger, --context-shift goes on)", g.model.Context)
+			u.note(contextFull, g.model.Context)
 		}
 	}
 	return texts, nil

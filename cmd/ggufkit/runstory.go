@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -35,6 +34,13 @@ func (s *story) interactive(c *cli.Context) error {
 	var spent session
 	defer spent.note(s.u, s.generation)
 	s.text = c.String("prompt")
+	if s.limits.Keep < 0 { // all of the prompt
+		ids, err := s.tok.EncodePrompt(s.text, true)
+		if err != nil {
+			return err
+		}
+		s.limits.Keep = len(ids)
+	}
 	prompt := "> "
 	for wait := s.text == ""; ; wait = true {
 		if wait {
@@ -48,12 +54,20 @@ func (s *story) interactive(c *cli.Context) error {
 				s.text += line + "\n"
 			}
 		}
-		said, err := s.turn(c, k, transcript, &spent)
-		switch {
-		case err != nil:
+		ids, err := s.fitting()
+		if err != nil {
 			return err
-		case said == nil || said.full(s.limits.MaxTokens):
-			s.u.note("the context is full: %d tokens (-c makes it larger, --context-shift goes on)", s.model.Context)
+		}
+		if len(ids) == 0 {
+			s.u.note("there is nothing to go on from yet")
+			continue
+		}
+		said, err := s.turn(c, k, transcript, ids, &spent)
+		if err != nil {
+			return err
+		}
+		if said.full(s.limits.MaxTokens) {
+			s.u.note(contextFull, s.model.Context)
 			return nil
 		}
 		s.text += said.Text + said.StopText
@@ -66,12 +80,8 @@ func (s *story) interactive(c *cli.Context) error {
 	}
 }
 
-// turn lets the model go on; nil if there is no room.
-func (s *story) turn(c *cli.Context, k *console, transcript *infer.Transcript, spent *session) (said *text, err error) {
-	ids, err := s.fitting()
-	if ids == nil {
-		return nil, err
-	}
+// turn lets the model go on.
+func (s *story) turn(c *cli.Context, k *console, transcript *infer.Transcript, ids []int32, spent *session) (said *text, err error) {
 	said = &text{}
 	interrupted, err := k.reply(c.Context, func(ctx context.Context) error {
 		read, err := s.read(ctx, transcript, ids)
@@ -79,7 +89,7 @@ func (s *story) turn(c *cli.Context, k *console, transcript *infer.Transcript, s
 		if err != nil {
 			return err
 		}
-		said, err = s.write(ctx, transcript, ids, s.sampler.Seed+uint64(len(spent.texts)), k.show)
+		said, err = s.write(ctx, transcript, ids, s.sampler.Seed+uint64(len(spent.texts)), s.u.show)
 		return err
 	})
 	if interrupted {
@@ -90,21 +100,18 @@ func (s *story) turn(c *cli.Context, k *console, transcript *infer.Transcript, s
 	return said, err
 }
 
-// fitting is the text's tokens, with room for more; nil if there is none. With a shift the older half of what is not kept is taken out of the text.
+// fitting is the text's tokens. With a shift there is room for more: the older half of what is not kept is taken out of the text.
 func (s *story) fitting() ([]int32, error) {
 	for {
 		ids, err := s.tok.EncodePrompt(s.text, true)
 		if err != nil {
 			return nil, err
 		}
-		if len(ids) == 0 || len(ids) < s.model.Context {
+		if len(ids) < s.model.Context || !s.limits.Shift {
 			return ids, nil
 		}
-		keep := s.limitsFor(ids).Keep
-		drop := (len(ids) - keep) / 2
-		if !s.limits.Shift || drop <= 0 {
-			return nil, nil
-		}
+		keep := min(s.limitsFor(ids).Keep, len(ids))
+		drop := (len(ids) - keep + 1) / 2
 		before, err := s.tok.Decode(ids[:keep], true)
 		if err != nil {
 			return nil, err
@@ -116,7 +123,7 @@ func (s *story) fitting() ([]int32, error) {
 		if text := before + strings.ToValidUTF8(after, ""); len(text) < len(s.text) {
 			s.text = text
 		} else {
-			return nil, fmt.Errorf("a text of %d tokens cannot be made shorter", len(ids))
+			return ids, nil // all of it is kept
 		}
 	}
 }
