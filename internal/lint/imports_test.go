@@ -61,6 +61,8 @@ var table = []rule{
 	{pkg: "cmd/ggufkit", level: 6, third: []string{"github.com/urfave/cli/v2", "github.com/schollz/progressbar/v3",
 		"github.com/olekukonko/tablewriter", "github.com/fatih/color", "github.com/peterh/liner", "golang.org/x/term", sysModule}},
 
+	{pkg: "internal/benchpeers", level: 6},
+
 	{pkg: "internal/testkit", level: testOnly, third: testModules},
 	{pkg: "internal/lint", level: testOnly},
 }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ggufkit/ggufkit/infer/eval"
+)
+
+// TestParseRecorded reads what the programs have printed: llama.cpp's fields, and ik_llama.cpp's after a line of its own.
+func TestParseRecorded(t *testing.T) {
+	for name, want := range map[string]measured{
+		"llama.json": {Rate: 0.36475, Gen: 4, Depth: 32, Threads: 2},
+		"ik.txt":     {Rate: 55.125, Prompt: 32, Gen: 4, Threads: 2},
+	} {
+		data, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseResult(data); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, text := range []string{"", "error: failed to load model", "[", "[]", `[{"avg_ts": 0}]`, `[{"avg_ts": 1}, {"avg_ts": 2}]`, `[{"avg_ts": "fast"}]`} {
+		if m, err := parseResult([]byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, m)
+		}
+	}
+}
+
+func TestArgs(t *testing.T) {
+	deep := eval.BenchTest{Gen: 16, Depth: 4096}
+	for _, c := range []struct {
+		p    program
+		test eval.BenchTest
+		want string
+	}{
+		{program{kind: ggufkit}, eval.BenchTest{Prompt: 512}, "bench -m a.gguf -t 2 -r 1 -o json -p 512 -n 0"},
+		{program{kind: ggufkit}, deep, "bench -m a.gguf -t 2 -r 1 -o json -p 0 -n 16 -d 4096"},
+		{program{kind: llamaCPP}, deep, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 16 -d 4096"},
+		{program{kind: ikLlama}, deep, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 0 -gp 4096,16"},
+		{program{kind: ikLlama, flags: []string{"-rtr", "1"}}, eval.BenchTest{Gen: 64}, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 64 -rtr 1"},
+	} {
+		if got := strings.Join(c.p.args("a.gguf", 2, c.test), " "); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	p, err := parse([]string{"-llama", "l", "-ik", "i", "-threads", "1,4", "-p", "100", "-n", "0", "m.gguf", "n.gguf"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, program := range p.programs {
+		names = append(names, program.name)
+	}
+	if want := []string{"ggufkit", "llama.cpp", "ik", "ik -rtr"}; !slices.Equal(names, want) {
+		t.Errorf("programs %v, want %v", names, want)
+	}
+	if !slices.Equal(p.threads, []int{1, 4}) || !slices.Equal(p.models, []string{"m.gguf", "n.gguf"}) {
+		t.Errorf("threads %v, models %v", p.threads, p.models)
+	}
+	if want := []eval.BenchTest{{Prompt: 100}, {Gen: 16, Depth: 4096}}; !slices.Equal(p.tests, want) {
+		t.Errorf("tests %v, want %v", p.tests, want)
+	}
+	for _, args := range [][]string{{"m.gguf"}, {"-llama", "l"}, {"-llama", "l", "-threads", "0", "m.gguf"}, {"-llama", "l", "-rounds", "0", "m.gguf"}} {
+		if _, err := parse(args); err == nil {
+			t.Errorf("%v: no error", args)
+		}
+	}
+}
+
+// TestRatio: the best rounds are compared, and the spread is that of rounds that belong together.
+func TestRatio(t *testing.T) {
+	c := comparison{
+		model: "dir/m.gguf", threads: 2, test: eval.BenchTest{Prompt: 512},
+		programs: []program{{name: "ggufkit"}, {name: "llama.cpp"}},
+		runs:     [][]measured{{{Rate: 100}, {Rate: 120, ShareOfPeak: 0.755, others: 0.5}}, {{Rate: 40}, {Rate: 80}}},
+	}
+	best, least, most := c.ratio(1)
+	for _, x := range []struct{ got, want float64 }{{best, 1.5}, {least, 1.5}, {most, 2.5}} {
+		if math.Abs(x.got-x.want) > 1e-12 {
+			t.Errorf("ratio %g (%g to %g)", best, least, most)
+		}
+	}
+	var out bytes.Buffer
+	c.print(&out)
+	for _, want := range []string{"m.gguf, pp512, threads 2: 75.5% of", "120.00 tokens/s (from 100.00)", "12.500 ms per token", "1.50 x as fast (1.50 to 2.50)", "disturbed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Command benchpeers measures ggufkit beside llama.cpp's and ik_llama.cpp's llama-bench, on the same files with the same threads, and prints
+// how many times as fast it is.
+//
+//	benchpeers [-llama PATH] [-ik PATH] [-ours bin/ggufkit] [-threads 1,2] [-p 512] [-n 64] [-depth 4096] [-rounds 3] MODEL...
+//
+// The programs take turns, test by test and round by round, so that a change of the machine's speed meets all of them; of each the best round
+// counts. A ratio's spread is that of the rounds. ik_llama.cpp runs as it is, and with its repacking at load.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+
+	"github.com/ggufkit/ggufkit/infer/eval"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "benchpeers:", err)
+		os.Exit(1)
+	}
+}
+
+// plan is what the command line asks for.
+type plan struct {
+	programs []program // ours first
+	threads  []int
+	tests    []eval.BenchTest
+	models   []string
+	rounds   int
+}
+
+func parse(args []string) (*plan, error) {
+	flags := flag.NewFlagSet("benchpeers", flag.ContinueOnError)
+	ours := flags.String("ours", "bin/ggufkit", "ggufkit")
+	llama := flags.String("llama", "", "llama-bench of llama.cpp; empty: leave it out")
+	ik := flags.String("ik", "", "llama-bench of ik_llama.cpp; empty: leave it out")
+	threads := flags.String("threads", "1,2", "numbers of threads")
+	prompt := flags.Int("p", 512, "tokens of the prompt; 0: leave the test out")
+	gen := flags.Int("n", 64, "tokens to make; 0: leave the test out")
+	depth := flags.Int("depth", 4096, "make tokens after so many as well; 0: leave the test out")
+	depthGen := flags.Int("depth-n", 16, "tokens to make at the depth")
+	rounds := flags.Int("rounds", 3, "rounds of each test")
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	p := &plan{models: flags.Args(), rounds: *rounds}
+	if len(p.models) == 0 || *rounds < 1 || *prompt < 0 || *gen < 0 || *depth < 0 || *depthGen < 1 {
+		return nil, fmt.Errorf("no model is named, or a number is out of range")
+	}
+	for text := range strings.SplitSeq(*threads, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-threads %q: expected numbers from 1 on, with commas between", *threads)
+		}
+		p.threads = append(p.threads, n)
+	}
+	if *prompt > 0 {
+		p.tests = append(p.tests, eval.BenchTest{Prompt: *prompt})
+	}
+	if *gen > 0 {
+		p.tests = append(p.tests, eval.BenchTest{Gen: *gen})
+	}
+	if *depth > 0 {
+		p.tests = append(p.tests, eval.BenchTest{Gen: *depthGen, Depth: *depth})
+	}
+	p.programs = []program{{name: "ggufkit", path: *ours, kind: ggufkit}}
+	if *llama != "" {
+		p.programs = append(p.programs, program{name: "llama.cpp", path: *llama, kind: llamaCPP})
+	}
+	if *ik != "" {
+		p.programs = append(p.programs, program{name: "ik", path: *ik, kind: ikLlama}, program{name: "ik -rtr", path: *ik, kind: ikLlama, flags: []string{"-rtr", "1"}})
+	}
+	if len(p.programs) == 1 {
+		return nil, fmt.Errorf("no peer is named: give -llama or -ik")
+	}
+	return p, nil
+}
+
+func run(ctx context.Context, args []string) error {
+	p, err := parse(args)
+	if err != nil {
+		return err
+	}
+	disturbed, total, worst := 0, 0, 0.0
+	for _, model := range p.models {
+		for _, threads := range p.threads {
+			for _, test := range p.tests {
+				row := comparison{model: model, threads: threads, test: test, programs: p.programs, runs: make([][]measured, len(p.programs))}
+				for round := range p.rounds {
+					for i := range p.programs {
+						fmt.Fprintf(os.Stderr, "%s, %d threads, %s, round %d of %d: %s\n", model, threads, test, round+1, p.rounds, p.programs[i].name)
+						m, err := p.programs[i].measure(ctx, model, threads, test)
+						if err != nil {
+							return err
+						}
+						row.runs[i] = append(row.runs[i], m)
+						total++
+						if worst = max(worst, m.others); m.others > eval.QuietLimit {
+							disturbed++
+						}
+					}
+				}
+				row.print(os.Stdout)
+			}
+		}
+	}
+	if disturbed > 0 {
+		fmt.Printf("\nTHE MACHINE WAS NOT QUIET: during %d of %d measurements other programs kept more than %.1f processors busy, up to %.1f. The ratios say little.\n",
+			disturbed, total, eval.QuietLimit, worst)
+	} else {
+		fmt.Printf("\nThe machine was quiet: other programs kept at most %.2f processors busy.\n", worst)
+	}
+	return nil
+}
