@@ -80,8 +80,12 @@ func (b *vocabBuilder) model(pre string) error {
 		return b.sentencePiece(pre)
 	case isBPE:
 		return b.byteLevel(pre)
+	case t != nil && t.Model.Type == "WordPiece":
+		return b.wordPiece(pre)
+	case t != nil && t.Model.Type == "Unigram":
+		return b.unigramModel(pre)
 	case t != nil:
-		return b.at("tokenizer.json", fmt.Errorf("model: type %q is not supported\nhint: supported are byte-level BPE, and BPE with byte_fallback as SentencePiece makes it", t.Model.Type))
+		return b.at("tokenizer.json", fmt.Errorf("model: type %q is not supported\nhint: supported are byte-level BPE, BPE with byte_fallback as SentencePiece makes it, WordPiece and Unigram", t.Model.Type))
 	case b.f.pieces != nil:
 		return b.sentencePiece(pre)
 	case b.f.vocab != nil:
@@ -100,7 +104,7 @@ func (b *vocabBuilder) put(id int32, text string, typ TokenType, score float32) 
 	if v.Tokens == nil {
 		v.Tokens = make([]string, b.rows)
 		v.Types = make([]TokenType, b.rows)
-		if v.Model == "llama" {
+		if v.Model == "llama" || v.Model == "t5" {
 			v.Scores = make([]float32, b.rows)
 		}
 	}
@@ -322,7 +326,14 @@ func (b *vocabBuilder) addTokens() error {
 		default:
 			text = strings.ReplaceAll(text, metaspace, " ")
 		}
-		b.put(t.ID, text, typ, addedScore)
+		score := float32(addedScore)
+		if b.v.Model == "t5" && inside {
+			// Its tokens have scores of their own, and only the type tells which one stands for what is unknown.
+			if score = b.v.Scores[t.ID]; b.v.Types[t.ID] == Unknown {
+				typ = Unknown
+			}
+		}
+		b.put(t.ID, text, typ, score)
 		b.addStrips(t)
 	}
 	b.noteFlags(tokens)

@@ -22,7 +22,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name+"/"+source, func(t *testing.T) {
 				checkTexts(t, tok, texts, chats)
 				if source == "checkpoint" {
-					checkKeys(t, tok.Vocab, recordedKeys(name, readJSON[[][3]any](t, filepath.Join(dir, "kv.json"))))
+					checkKeys(t, tok.Vocab, name, recordedKeys(name, readJSON[[][3]any](t, filepath.Join(dir, "kv.json"))))
 				}
 			})
 		}

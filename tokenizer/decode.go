@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -29,6 +30,9 @@ func (t *Tokenizer) Piece(id int32, special bool) ([]byte, error) {
 // Decode turns ids into text. special also writes control tokens out. The space that the vocabulary puts before a text is taken off again.
 // The bytes are as the tokens spell them: they need not be valid UTF-8.
 func (t *Tokenizer) Decode(ids []int32, special bool) (string, error) {
+	if t.Vocab.BertNormalizer {
+		return t.decodeWords(ids, special)
+	}
 	var out []byte
 	start := t.prefix
 	for i, id := range ids {
@@ -43,6 +47,27 @@ func (t *Tokenizer) Decode(ids []int32, special bool) (string, error) {
 			start = false
 		}
 		out = append(out, p...)
+	}
+	return string(out), nil
+}
+
+// decodeWords puts spaces between words as the models' own WordPiece tokenizers do: none before these signs and endings.
+func (t *Tokenizer) decodeWords(ids []int32, special bool) (string, error) {
+	var out []byte
+	for i, id := range ids {
+		p, err := t.Piece(id, special)
+		if err != nil {
+			return "", fmt.Errorf("position %d: %w", i, err)
+		}
+		word, starts := bytes.CutPrefix(p, []byte(" "))
+		if starts = starts || t.types[id] != Normal; starts && len(out) > 0 && len(p) > 0 {
+			switch string(word) {
+			case ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re":
+			default:
+				out = append(out, ' ')
+			}
+		}
+		out = append(out, word...)
 	}
 	return string(out), nil
 }

@@ -16,6 +16,7 @@ const (
 	keyPrependScheme = "ggufkit.tokenizer.prepend_scheme"
 	keyLStrip        = "ggufkit.tokenizer.lstrip_token_ids"
 	keyRStrip        = "ggufkit.tokenizer.rstrip_token_ids"
+	keyBert          = "ggufkit.tokenizer.bert_normalizer"
 )
 
 // Extras is what a tokenizer does beyond what GGUF has keys for.
@@ -78,6 +79,9 @@ func (v *Vocab) readExtras(m *gguf.Meta) error {
 	if v.PrependScheme, err = optional(m.Str(keyPrependScheme)); err != nil {
 		return err
 	}
+	if v.BertNormalizer, err = optional(m.Bool(keyBert)); err != nil {
+		return err
+	}
 	for _, f := range v.idLists() {
 		ids, err := optional(m.Ints(f.key))
 		if err != nil {
@@ -121,6 +125,9 @@ func (v *Vocab) writeExtras(m *gguf.Meta) {
 	}
 	if v.PrependScheme != "" {
 		m.Set(keyPrependScheme, gguf.New(v.PrependScheme))
+	}
+	if v.BertNormalizer {
+		m.Set(keyBert, gguf.New(true))
 	}
 	known := v.withoutList().eogIDs()
 	for _, f := range v.idLists() {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,6 +65,8 @@ type tokenizerBody struct {
 	Suffix       string           `json:"end_of_word_suffix"`
 	ByteFallback bool             `json:"byte_fallback"`
 	IgnoreMerges bool             `json:"ignore_merges"`
+	UnkID        *int             `json:"unk_id"`                   // Unigram
+	MaxChars     int              `json:"max_input_chars_per_word"` // WordPiece
 }
 
 // component is a normalizer, a pre-tokenizer or a post-processor.
@@ -76,15 +79,20 @@ type component struct {
 	Behavior      string           `json:"behavior"`      // Split, Punctuation
 	Invert        bool             `json:"invert"`        // Split
 	AddPrefix     *bool            `json:"add_prefix_space"`
-	UseRegex      *bool            `json:"use_regex"`         // ByteLevel; true if absent
-	Individual    bool             `json:"individual_digits"` // Digits
-	Prepend       string           `json:"prepend"`           // Prepend
-	Content       string           `json:"content"`           // Replace
-	Replacement   string           `json:"replacement"`       // Metaspace
-	Scheme        string           `json:"prepend_scheme"`    // Metaspace
-	Split         *bool            `json:"split"`             // Metaspace; true if absent
-	Single        []jsontext.Value `json:"single"`            // TemplateProcessing
-	Pair          []jsontext.Value `json:"pair"`              // TemplateProcessing
+	UseRegex      *bool            `json:"use_regex"`            // ByteLevel; true if absent
+	Individual    bool             `json:"individual_digits"`    // Digits
+	Prepend       string           `json:"prepend"`              // Prepend
+	Content       string           `json:"content"`              // Replace
+	Replacement   string           `json:"replacement"`          // Metaspace
+	Scheme        string           `json:"prepend_scheme"`       // Metaspace
+	Split         *bool            `json:"split"`                // Metaspace; true if absent
+	CharsMap      string           `json:"precompiled_charsmap"` // Precompiled, in base 64
+	CleanText     *bool            `json:"clean_text"`           // BertNormalizer, as the next three
+	ChineseChars  *bool            `json:"handle_chinese_chars"`
+	StripAccents  *bool            `json:"strip_accents"`
+	Lowercase     *bool            `json:"lowercase"`
+	Single        []jsontext.Value `json:"single"` // TemplateProcessing
+	Pair          []jsontext.Value `json:"pair"`   // TemplateProcessing
 }
 
 // openHubFiles reads what there is.
@@ -149,10 +157,45 @@ func (f *hubFiles) readJSON(name string, dst any) error {
 	if err != nil || data == nil {
 		return err
 	}
-	if err := json.Unmarshal(data, dst); err != nil {
+	if err := json.Unmarshal(withoutInfinity(data), dst); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(f.dir, name), err)
 	}
 	return nil
+}
+
+// withoutInfinity puts null for the numbers that Python's JSON has and JSON does not.
+func withoutInfinity(data []byte) []byte {
+	if !bytes.Contains(data, []byte("Infinity")) && !bytes.Contains(data, []byte("NaN")) {
+		return data
+	}
+	out := make([]byte, 0, len(data))
+	quoted := false
+	for i := 0; i < len(data); i++ {
+		if n := infinity(data[i:]); n > 0 && !quoted {
+			out = append(out, "null"...)
+			i += n - 1
+			continue
+		}
+		out = append(out, data[i])
+		switch {
+		case data[i] == '"':
+			quoted = !quoted
+		case data[i] == '\\' && i+1 < len(data):
+			i++
+			out = append(out, data[i])
+		}
+	}
+	return out
+}
+
+// infinity is the length of such a number at the start of data, else 0.
+func infinity(data []byte) int {
+	for _, word := range []string{"-Infinity", "Infinity", "NaN"} {
+		if bytes.HasPrefix(data, []byte(word)) {
+			return len(word)
+		}
+	}
+	return 0
 }
 
 // str is the text of a token entry: a string, or an object with the key "content". Anything else is "".

@@ -260,6 +260,9 @@ func (v *Vocab) WriteMeta(m *gguf.Meta) {
 	if v.Types != nil {
 		m.Set(keyTypes, gguf.NewArray(v.Types))
 	}
+	if v.Model == "t5" {
+		v.writeUnigram(m)
+	}
 	if len(v.Merges) > 0 {
 		m.Set(keyMerges, gguf.NewArray(v.Merges))
 	}
@@ -282,10 +285,28 @@ func (v *Vocab) WriteMeta(m *gguf.Meta) {
 		}
 	}
 	v.writeTemplates(m)
+	if v.AddSpacePrefix != nil && v.Model != "t5" {
+		m.Set(keyAddPrefix, gguf.New(*v.AddSpacePrefix))
+	}
+	if v.Lowercase != nil {
+		m.Set(keyLowercase, gguf.New(*v.Lowercase))
+	}
+	if v.StripAccents != nil {
+		m.Set(keyStrip, gguf.New(*v.StripAccents))
+	}
+	v.writeExtras(m)
+}
+
+func (v *Vocab) writeUnigram(m *gguf.Meta) {
 	if v.AddSpacePrefix != nil {
 		m.Set(keyAddPrefix, gguf.New(*v.AddSpacePrefix))
 	}
-	v.writeExtras(m)
+	if v.RemoveExtraSpaces != nil {
+		m.Set(keyExtra, gguf.New(*v.RemoveExtraSpaces))
+	}
+	if len(v.CharsMap) > 0 {
+		m.Set(keyCharsMap, gguf.NewArray(v.CharsMap))
+	}
 }
 
 func (v *Vocab) writeTemplates(m *gguf.Meta) {

@@ -8,37 +8,52 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Split patterns by the name of the stage that does the same. Several spellings of one pattern may be listed.
-var knownPatterns = map[string]string{
-	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                                                                                                                                                         "gpt2",
-	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                                                                                                                                                                            "gpt2",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                "llama3",
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                       "llama3",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                     "qwen2",
-	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                                                  "qwen2",
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                   "llama3",
-	`(?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                                                                                        "qwen2",
-	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`:                                                                "tekken",
-	`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "gpt-4o",
-	`\p{N}`: "digits",
-}
-
-// knownPre maps the canonical form of a byte-level BPE tokenizer, with ignore_merges, to tokenizer.ggml.pre. Several names may split alike: the
-// one of the model's own family (model_type of config.json) comes first.
-var knownPre = []struct {
-	stages       string
+// forms is the structures of tokenizer.json by the value of tokenizer.ggml.pre that splits alike. Several values may do so: the one of the model's
+// own family (model_type of config.json) comes first.
+var forms = []struct {
+	stages       string // names of patterns and other parts
 	ignoreMerges bool
-	modelType    string // "" for any
+	modelTypes   string // "" for any
 	pre          string
 }{
+	{"gpt2", false, "phi", "phi-2"},
+	{"gpt2", false, "mpt", "mpt"},
+	{"gpt2", false, "roberta", "roberta-bpe"},
+	{"gpt2", false, "gpt_neox olmo olmoe mamba mamba2", "olmo"},
 	{"gpt2", false, "", "gpt-2"},
+	{"llama3", true, "glm glm4 glm4_moe", "glm4"},
 	{"llama3", true, "", "llama-bpe"},
+	{"llama3", false, "glm glm4 glm4_moe", "chatglm-bpe"},
 	{"llama3", false, "", "dbrx"},
+	{"jais2", false, "", "jais-2"},
+	{"numbers3 llama3+", true, "", "minicpm5"},
+	{"qwen2", false, "stablelm", "stablelm2"},
 	{"qwen2", false, "", "qwen2"},
-	{"digits gpt2", false, "starcoder2", "starcoder"},
-	{"digits gpt2", false, "", "smollm"},
+	{"lines qwen2", false, "", "laguna"},
+	{"ufakzeka", false, "", "ufakzeka"},
+	{"qwen35", false, "", "qwen35"},
+	{"seed-coder", false, "", "seed-coder"},
+	{"bailing", false, "", "bailingmoe"},
+	{"exaone-moe", false, "", "exaone-moe"},
+	{"number gpt2", false, "starcoder2", "starcoder"},
+	{"number gpt2", false, "granite granitemoe", "refact"},
+	{"number gpt2", false, "cohere cohere2", "command-r"},
+	{"number gpt2", false, "", "smollm"},
 	{"tekken", true, "", "tekken"},
 	{"gpt-4o", false, "", "gpt-4o"},
+	{"gpt-4o", true, "", "granite-embed-multi-97m"},
+	{"rightdigits gpt-4o", false, "", "tiny_aya"},
+	{"youtu-scripts youtu", true, "", "youtu"},
+	{"kimi", false, "", "kimi-k2"},
+	{"newline latin symbols trailing han numbers", false, "", "deepseek-llm"},
+	{"newline letters punctuations han number", false, "", "deepseek-coder"},
+	{"numbers3 kana deepseek-v3", false, "", "deepseek-v3"},
+	{"numbers3 kana spark number", false, "", "spark2_5"},
+	{"bloom", false, "", "bloom"},
+	{"bloom number", false, "", "viking"},
+	{"numbers superthrees", false, "", "superbpe"},
+	{"punctuation gpt2 bytes numbers threes", false, "", "falcon"},
+	{"punctuation gpt2 numbers threes", false, "", "falcon"},
 }
 
 // flatten lists the parts of nested sequences.
@@ -61,62 +76,86 @@ func flatten(c *component) []component {
 // recognize names the pre-tokenizer of a byte-level BPE tokenizer by the structure of tokenizer.json; the vocabulary plays no part. modelType
 // chooses among names for the same.
 func (t *tokenizerJSON) recognize(modelType string) (string, error) {
-	var stages []string
 	parts := flatten(t.PreTokenizer)
-	if len(parts) == 0 || parts[len(parts)-1].Type != "ByteLevel" {
-		return "", fmt.Errorf("pre_tokenizer: it does not end in ByteLevel, so the tokenizer is not a byte-level one")
+	if !slices.ContainsFunc(parts, func(c component) bool { return c.Type == "ByteLevel" }) {
+		return "", fmt.Errorf("pre_tokenizer: ByteLevel is not among its parts, so the tokenizer is not a byte-level one")
 	}
+	var stages []string
 	for i, p := range parts {
 		stage, err := p.stage(i == len(parts)-1)
 		if err != nil {
 			return "", fmt.Errorf("pre_tokenizer, part %d: %w", i, err)
 		}
-		if stage != "" {
-			stages = append(stages, stage)
-		}
+		stages = append(stages, stage...)
 	}
 	form := strings.Join(stages, " ")
-	for _, k := range knownPre {
-		if k.stages == form && k.ignoreMerges == t.Model.IgnoreMerges && (k.modelType == "" || k.modelType == modelType) {
-			return k.pre, nil
+	for _, f := range forms {
+		if f.stages == form && f.ignoreMerges == t.Model.IgnoreMerges && (f.modelTypes == "" || slices.Contains(strings.Fields(f.modelTypes), modelType)) {
+			return f.pre, nil
 		}
 	}
-	return "", fmt.Errorf("pre_tokenizer: no known pre-tokenizer splits by %q with ignore_merges %v", form, t.Model.IgnoreMerges)
+	return "", fmt.Errorf("pre_tokenizer: no known pre-tokenizer splits by %q with ignore_merges %v%s", form, t.Model.IgnoreMerges, nearest(form, t.Model.IgnoreMerges))
 }
 
-// stage is the canonical name of one part of a pre-tokenizer; "" if it splits nothing.
-func (c *component) stage(last bool) (string, error) {
+// nearest tells of the known form that shares the longest start with this one, and where the two part.
+func nearest(form string, ignoreMerges bool) string {
+	stages := strings.Fields(form)
+	best, at := -1, -1
+	for i, f := range forms {
+		n := 0
+		for known := strings.Fields(f.stages); n < min(len(stages), len(known)) && stages[n] == known[n]; {
+			n++
+		}
+		if n > at {
+			best, at = i, n
+		}
+	}
+	f := forms[best]
+	if f.stages == form {
+		return fmt.Sprintf("; %q splits so with ignore_merges %v", f.pre, f.ignoreMerges)
+	}
+	return fmt.Sprintf("; the nearest, %q, splits by %q", f.pre, f.stages)
+}
+
+// stage is the canonical names of what one part of a pre-tokenizer does.
+func (c *component) stage(last bool) ([]string, error) {
 	switch c.Type {
 	case "ByteLevel":
-		if !last {
-			return "", fmt.Errorf("ByteLevel is not the last part")
-		}
 		if c.AddPrefix != nil && *c.AddPrefix {
-			return "", fmt.Errorf("ByteLevel puts a space before the text (add_prefix_space), which GGUF cannot say")
+			return nil, fmt.Errorf("ByteLevel puts a space before the text (add_prefix_space), which GGUF cannot say")
 		}
+		var stages []string
 		if c.UseRegex == nil || *c.UseRegex {
-			return "gpt2", nil
+			stages = append(stages, "gpt2")
 		}
-		return "", nil
+		if !last {
+			stages = append(stages, "bytes")
+		}
+		return stages, nil
 	case "Digits":
 		if c.Individual {
-			return "digits", nil
+			return []string{"number"}, nil
 		}
-		return "", fmt.Errorf("individual_digits false is not known for Digits")
+		return []string{"numbers"}, nil
+	case "Punctuation":
+		if c.Behavior == "Contiguous" {
+			return []string{"punctuation"}, nil
+		}
+		return nil, fmt.Errorf("Punctuation with the behavior %q is not known", c.Behavior)
 	case "Split":
 		pattern, err := c.pattern("Regex")
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		// Every known pattern but the one for digits matches all of a text, so that keeping only its matches is the same as isolating them.
 		name, ok := knownPatterns[pattern]
-		isolated := c.Behavior == "Isolated" || c.Behavior == "Removed" && c.Invert && name != "digits"
+		// A pattern that matches all of a text may keep its matches only: that is the same as isolating them.
+		isolated := c.Behavior == "Isolated" || c.Behavior == "Removed" && c.Invert && name.whole
 		if !ok || !isolated {
-			return "", fmt.Errorf("the pattern %q of Split (%s, invert %v) is not known", pattern, c.Behavior, c.Invert)
+			return nil, fmt.Errorf("the pattern %q of Split (%s, invert %v) is not known", pattern, c.Behavior, c.Invert)
 		}
-		return name, nil
+		return []string{name.stage}, nil
 	}
-	return "", fmt.Errorf("the part %s is not known", c.Type)
+	return nil, fmt.Errorf("the part %s is not known", c.Type)
 }
 
 // pattern is the pattern of a Split or Replace of the given kind ("Regex" or "String").

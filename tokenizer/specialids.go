@@ -8,7 +8,7 @@ import (
 )
 
 // idKinds are the special ids that the files of a checkpoint name, in the order in which they are written.
-var idKinds = []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"}
+var idKinds = []string{"bos", "eos", "unk", "sep", "pad", "mask"}
 
 // keyOf is the metadata key of a kind of id.
 func keyOf(kind string) string {
@@ -31,7 +31,7 @@ func (b *vocabBuilder) specialIDs() error {
 		find func(kind string) int32
 	}
 	byText := func(o object) func(string) int32 {
-		return func(kind string) int32 { return b.idOfText(o.str(kind + "_token")) }
+		return func(kind string) int32 { return b.idOfText(b.tokenOf(o, kind)) }
 	}
 	byID := func(o object) func(string) int32 {
 		return func(kind string) int32 {
@@ -80,6 +80,20 @@ func (b *vocabBuilder) specialIDs() error {
 	}
 	b.endOfGeneration()
 	return nil
+}
+
+// tokenOf is the text that a file has for a kind of id. The ends of a text have other names in BERT's files.
+func (b *vocabBuilder) tokenOf(o object, kind string) string {
+	text := o.str(kind + "_token")
+	if text == "" && b.v.Model == "bert" {
+		switch kind {
+		case "bos":
+			return o.str("cls_token")
+		case "eos":
+			return o.str("sep_token")
+		}
+	}
+	return text
 }
 
 // idOfText is the id of an added token, else of any token, with the text; -1 if there is none.
@@ -188,7 +202,7 @@ func (b *vocabBuilder) addFlags() {
 // templateFlags reads a TemplateProcessing: what stands before and behind a text, and between two.
 func (b *vocabBuilder) templateFlags(p *component, set func(kind string, on bool)) {
 	config := b.f.tokenizerConfig
-	bos, eos, sep, cls := config.str("bos_token"), config.str("eos_token"), config.str("sep_token"), config.str("cls_token")
+	bos, eos, sep, cls := b.tokenOf(config, "bos"), b.tokenOf(config, "eos"), config.str("sep_token"), config.str("cls_token")
 	special := func(v jsontext.Value) string {
 		var item struct {
 			SpecialToken struct {

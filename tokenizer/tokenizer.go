@@ -60,8 +60,6 @@ type Tokenizer struct {
 	eog     map[int32]bool
 	addBOS  bool
 	addEOS  bool
-	bos     int32 // what stands before a text, and behind it
-	eos     int32
 	clean   bool // see CleanSpaces
 	prefix  bool // a space is put before text (SPM)
 }
@@ -79,7 +77,7 @@ func New(v *Vocab) (*Tokenizer, error) {
 	if err := v.check(); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{Vocab: v, types: v.typesByText(), eog: map[int32]bool{}, bos: v.BOS, eos: v.EOS}
+	t := &Tokenizer{Vocab: v, types: v.typesByText(), eog: map[int32]bool{}}
 	for _, id := range v.eogIDs() {
 		t.eog[id] = true
 	}
@@ -122,12 +120,6 @@ func (t *Tokenizer) model(ids map[string]int32) error {
 		t.enc = newWPM(v, ids)
 		// The ends of a text have ids of their own.
 		t.addBOS, t.addEOS, t.clean = true, true, true
-		if v.CLS >= 0 {
-			t.bos = v.CLS
-		}
-		if v.SEP >= 0 {
-			t.eos = v.SEP
-		}
 	case "t5":
 		t.enc, err = newUnigram(v, t.types)
 		t.addEOS, t.prefix = true, true
@@ -203,7 +195,22 @@ type EncodeOptions struct{ AddSpecial, ParseSpecial bool }
 const textLimit = 1 << 30
 
 // AddsBOS is the id that Encode puts before a text with AddSpecial; ok is false if there is none.
-func (t *Tokenizer) AddsBOS() (id int32, ok bool) { return t.bos, t.addBOS && t.bos >= 0 }
+func (t *Tokenizer) AddsBOS() (id int32, ok bool) {
+	id = t.Vocab.BOS
+	if t.Vocab.Model == "bert" && t.Vocab.CLS >= 0 {
+		id = t.Vocab.CLS
+	}
+	return id, t.addBOS && id >= 0
+}
+
+// addsEOS is the id that Encode puts behind a text with AddSpecial.
+func (t *Tokenizer) addsEOS() (id int32, ok bool) {
+	id = t.Vocab.EOS
+	if t.Vocab.Model == "bert" && t.Vocab.SEP >= 0 {
+		id = t.Vocab.SEP
+	}
+	return id, t.addEOS && id >= 0
+}
 
 // Encode turns text (any bytes) into ids. Byte-level BPE reads every byte that is not part of a valid UTF-8 sequence as U+FFFD,
 // SentencePiece keeps it as a byte token. With AddSpecial a BOS is added even if the text starts with one (see EncodePrompt).
@@ -219,8 +226,8 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AddSpecial && t.addEOS && t.eos >= 0 {
-		out = append(out, t.eos)
+	if eos, ok := t.addsEOS(); ok && o.AddSpecial {
+		out = append(out, eos)
 	}
 	return out, nil
 }

@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 		v    *Vocab
 		want string
 	}{
-		"model":  {wrong(func(v *Vocab) { v.Model = "rwkv" }), `"rwkv"`},
+		"model":  {wrong(func(v *Vocab) { v.Model = "plamo2" }), `"plamo2"`},
 		"pre":    {wrong(func(v *Vocab) { v.Pre = "gpt-9" }), `"gpt-9"`},
 		"merges": {wrong(func(v *Vocab) { v.Merges = nil }), "merges"},
 		"merge":  {wrong(func(v *Vocab) { v.Merges = []string{"ab"} }), `"ab"`},
