@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,21 +15,22 @@ import (
 // TestParseRecorded reads what the programs have printed: llama.cpp's fields, and ik_llama.cpp's after a line of its own.
 func TestParseRecorded(t *testing.T) {
 	for name, want := range map[string]measured{
-		"llama.json": {Rate: 0.36475, Gen: 4, Depth: 32, Threads: 2},
-		"ik.txt":     {Rate: 55.125, Prompt: 32, Gen: 4, Threads: 2},
+		"llama.json": {Rates: []float64{0.36475}, Gen: 4, Depth: 32, Threads: 2},
+		"ik.txt":     {Rates: []float64{55.125}, Prompt: 32, Gen: 4, Threads: 2},
 	} {
 		data, err := os.ReadFile("testdata/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseResult(data); err != nil || got != want {
+		if got, err := parseResult(data); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}
 	}
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, text := range []string{"", "error: failed to load model", "[", "[]", `[{"avg_ts": 0}]`, `[{"avg_ts": 1}, {"avg_ts": 2}]`, `[{"avg_ts": "fast"}]`} {
+	for _, text := range []string{"", "error: failed to load model", "[", "[]", `[{"avg_ts": 1}]`, `[{"samples_ts": [0]}]`,
+		`[{"samples_ts": [1]}, {"samples_ts": [2]}]`, `[{"samples_ts": "fast"}]`} {
 		if m, err := parseResult([]byte(text)); err == nil {
 			t.Errorf("%q: %+v", text, m)
 		}
@@ -42,13 +44,13 @@ func TestArgs(t *testing.T) {
 		test eval.BenchTest
 		want string
 	}{
-		{program{kind: ggufkit}, eval.BenchTest{Prompt: 512}, "bench -m a.gguf -t 2 -r 1 -o json -p 512 -n 0"},
-		{program{kind: ggufkit}, deep, "bench -m a.gguf -t 2 -r 1 -o json -p 0 -n 16 -d 4096"},
-		{program{kind: llamaCPP}, deep, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 16 -d 4096"},
-		{program{kind: ikLlama}, deep, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 0 -gp 4096,16"},
-		{program{kind: ikLlama, flags: []string{"-rtr", "1"}}, eval.BenchTest{Gen: 64}, "-m a.gguf -t 2 -r 1 -o json -p 0 -n 64 -rtr 1"},
+		{program{kind: ggufkit}, eval.BenchTest{Prompt: 512}, "bench -m a.gguf -t 2 -r 3 -o json -p 512 -n 0"},
+		{program{kind: ggufkit}, deep, "bench -m a.gguf -t 2 -r 3 -o json -p 0 -n 16 -d 4096"},
+		{program{kind: llamaCPP}, deep, "-m a.gguf -t 2 -r 3 -o json -p 0 -n 16 -d 4096"},
+		{program{kind: ikLlama}, deep, "-m a.gguf -t 2 -r 3 -o json -p 0 -n 0 -gp 4096,16"},
+		{program{kind: ikLlama, flags: []string{"-rtr", "1"}}, eval.BenchTest{Gen: 64}, "-m a.gguf -t 2 -r 3 -o json -p 0 -n 64 -rtr 1"},
 	} {
-		if got := strings.Join(c.p.args("a.gguf", 2, c.test), " "); got != c.want {
+		if got := strings.Join(c.p.args("a.gguf", 2, c.test, 3), " "); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
 	}
@@ -83,8 +85,16 @@ func TestPlan(t *testing.T) {
 func TestRatio(t *testing.T) {
 	c := comparison{
 		model: "dir/m.gguf", threads: 2, test: eval.BenchTest{Prompt: 512},
-		programs: []program{{name: "ggufkit"}, {name: "llama.cpp"}},
-		runs:     [][]measured{{{Rate: 100}, {Rate: 120, ShareOfPeak: 0.755, others: 0.5}}, {{Rate: 40}, {Rate: 80}}},
+		programs: []program{{name: "ggufkit"}, {name: "llama.cpp"}, {name: "ik"}, {name: "ik -rtr"}},
+		runs: [][]measured{
+			{{Rates: []float64{100, 90}}, {Rates: []float64{60, 120}, ShareOfPeak: 0.755, others: 0.5}},
+			{{Rates: []float64{40}}, {Rates: []float64{80, 50}}},
+			nil,
+			{{Rates: []float64{60}}, {Rates: []float64{60}}},
+		},
+	}
+	if peer := c.fastest(); peer != 1 {
+		t.Errorf("the fastest peer is %d", peer)
 	}
 	best, least, most := c.ratio(1)
 	for _, x := range []struct{ got, want float64 }{{best, 1.5}, {least, 1.5}, {most, 2.5}} {
@@ -94,7 +104,9 @@ func TestRatio(t *testing.T) {
 	}
 	var out bytes.Buffer
 	c.print(&out)
-	for _, want := range []string{"m.gguf, pp512, threads 2: 75.5% of", "120.00 tokens/s (from 100.00)", "12.500 ms per token", "1.50 x as fast (1.50 to 2.50)", "disturbed"} {
+	summarize(&out, []*comparison{&c})
+	for _, want := range []string{"m.gguf, pp512, threads 2: 75.5% of", "120.00 tokens/s (from 100.00)", "12.500 ms per token", "1.50 x as fast (1.50 to 2.50)", "disturbed",
+		"ik         failed", "| m.gguf | pp512 | 2 | 120.00 | 75.5% | 0.0% | 1.50 (1.50 to 2.50) | failed | 2.00 (1.67 to 2.00) | 1.50 |", "NOT QUIET: other programs kept up to 0.5"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -1,9 +1,9 @@
 // Command benchpeers measures ggufkit beside llama.cpp's and ik_llama.cpp's llama-bench, on the same files with the same threads, and prints
 // how many times as fast it is.
 //
-//	benchpeers [-llama PATH] [-ik PATH] [-ours bin/ggufkit] [-threads 1,2] [-p 512] [-n 64] [-depth 4096] [-rounds 3] MODEL...
+//	benchpeers [-llama PATH] [-ik PATH] [-ours bin/ggufkit] [-threads 1,2] [-p 512] [-n 64] [-depth 4096] [-rounds 3] [-r 2] MODEL...
 //
-// The programs take turns, test by test and round by round, so that a change of the machine's speed meets all of them; of each the best round
+// The programs take turns, test by test and round by round, so that a change of the machine's speed meets all of them; of each the best run
 // counts. A ratio's spread is that of the rounds. ik_llama.cpp runs as it is, and with its repacking at load.
 package main
 
@@ -35,6 +35,7 @@ type plan struct {
 	tests    []eval.BenchTest
 	models   []string
 	rounds   int
+	repeat   int // runs in a round
 }
 
 func parse(args []string) (*plan, error) {
@@ -48,11 +49,12 @@ func parse(args []string) (*plan, error) {
 	depth := flags.Int("depth", 4096, "make tokens after so many as well; 0: leave the test out")
 	depthGen := flags.Int("depth-n", 16, "tokens to make at the depth")
 	rounds := flags.Int("rounds", 3, "rounds of each test")
+	repeat := flags.Int("r", 2, "runs of each test in a round, after a warm-up")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	p := &plan{models: flags.Args(), rounds: *rounds}
-	if len(p.models) == 0 || *rounds < 1 || *prompt < 0 || *gen < 0 || *depth < 0 || *depthGen < 1 {
+	p := &plan{models: flags.Args(), rounds: *rounds, repeat: *repeat}
+	if len(p.models) == 0 || *rounds < 1 || *repeat < 1 || *prompt < 0 || *gen < 0 || *depth < 0 || *depthGen < 1 {
 		return nil, fmt.Errorf("no model is named, or a number is out of range")
 	}
 	for text := range strings.SplitSeq(*threads, ",") {
@@ -89,34 +91,43 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	disturbed, total, worst := 0, 0, 0.0
+	var rows []*comparison
 	for _, model := range p.models {
 		for _, threads := range p.threads {
 			for _, test := range p.tests {
-				row := comparison{model: model, threads: threads, test: test, programs: p.programs, runs: make([][]measured, len(p.programs))}
-				for round := range p.rounds {
-					for i := range p.programs {
-						fmt.Fprintf(os.Stderr, "%s, %d threads, %s, round %d of %d: %s\n", model, threads, test, round+1, p.rounds, p.programs[i].name)
-						m, err := p.programs[i].measure(ctx, model, threads, test)
-						if err != nil {
-							return err
-						}
-						row.runs[i] = append(row.runs[i], m)
-						total++
-						if worst = max(worst, m.others); m.others > eval.QuietLimit {
-							disturbed++
-						}
-					}
+				row := &comparison{model: model, threads: threads, test: test, programs: p.programs, runs: make([][]measured, len(p.programs))}
+				if err := p.take(ctx, row); err != nil {
+					return err
 				}
 				row.print(os.Stdout)
+				rows = append(rows, row)
 			}
 		}
 	}
-	if disturbed > 0 {
-		fmt.Printf("\nTHE MACHINE WAS NOT QUIET: during %d of %d measurements other programs kept more than %.1f processors busy, up to %.1f. The ratios say little.\n",
-			disturbed, total, eval.QuietLimit, worst)
-	} else {
-		fmt.Printf("\nThe machine was quiet: other programs kept at most %.2f processors busy.\n", worst)
+	fmt.Println()
+	summarize(os.Stdout, rows)
+	return nil
+}
+
+// take lets the programs take turns at a test. A peer that fails is told of and left out of the rest of it.
+func (p *plan) take(ctx context.Context, row *comparison) error {
+	for round := range p.rounds {
+		for i := range p.programs {
+			if len(row.runs[i]) < round {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "%s, threads %d, %s, round %d of %d: %s\n", row.model, row.threads, row.test, round+1, p.rounds, p.programs[i].name)
+			m, err := p.programs[i].measure(ctx, row.model, row.threads, row.test, p.repeat)
+			switch {
+			case err == nil:
+				row.runs[i] = append(row.runs[i], m)
+			case i == 0 || ctx.Err() != nil:
+				return err
+			default:
+				fmt.Fprintln(os.Stderr, err)
+				row.runs[i] = nil
+			}
+		}
 	}
 	return nil
 }

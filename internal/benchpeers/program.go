@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/ggufkit/ggufkit/infer/eval"
@@ -32,24 +33,27 @@ type program struct {
 
 // measured is what a program says of one test.
 type measured struct {
-	Rate        float64 `json:"avg_ts"` // tokens a second
-	Prompt      int     `json:"n_prompt"`
-	Gen         int     `json:"n_gen"`
-	Depth       int     `json:"n_depth"`
-	Threads     int     `json:"n_threads"`
-	ShareOfPeak float64 `json:"share_of_peak"`    // ours alone has these
-	ShareOfRead float64 `json:"share_of_reading"` //
+	Rates       []float64 `json:"samples_ts"` // tokens a second of each run
+	Prompt      int       `json:"n_prompt"`
+	Gen         int       `json:"n_gen"`
+	Depth       int       `json:"n_depth"`
+	Threads     int       `json:"n_threads"`
+	ShareOfPeak float64   `json:"share_of_peak"`    // ours alone has these
+	ShareOfRead float64   `json:"share_of_reading"` //
 
 	others float64 // processors that other programs kept busy
 }
 
-// args are the command line of a test, which runs once after a warm-up.
-func (p *program) args(model string, threads int, t eval.BenchTest) []string {
+// best is the fastest run.
+func (m *measured) best() float64 { return slices.Max(m.Rates) }
+
+// args are the command line of a test, with some runs after a warm-up.
+func (p *program) args(model string, threads int, t eval.BenchTest, runs int) []string {
 	var args []string
 	if p.kind == ggufkit {
 		args = append(args, "bench")
 	}
-	args = append(args, "-m", model, "-t", strconv.Itoa(threads), "-r", "1", "-o", "json")
+	args = append(args, "-m", model, "-t", strconv.Itoa(threads), "-r", strconv.Itoa(runs), "-o", "json")
 	if t.Depth > 0 && p.kind == ikLlama { // which takes no depth, but times what follows a prompt
 		args = append(args, "-p", "0", "-n", "0", "-gp", fmt.Sprintf("%d,%d", t.Depth, t.Gen))
 	} else {
@@ -62,9 +66,9 @@ func (p *program) args(model string, threads int, t eval.BenchTest) []string {
 }
 
 // measure runs a test.
-func (p *program) measure(ctx context.Context, model string, threads int, t eval.BenchTest) (measured, error) {
+func (p *program) measure(ctx context.Context, model string, threads int, t eval.BenchTest, runs int) (measured, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, p.path, p.args(model, threads, t)...)
+	cmd := exec.CommandContext(ctx, p.path, p.args(model, threads, t, runs)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// The peers' libraries lie beside the program.
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(p.path)+string(os.PathListSeparator)+os.Getenv("LD_LIBRARY_PATH"))
@@ -100,8 +104,8 @@ func parseResult(out []byte) (measured, error) {
 	if err := json.NewDecoder(bytes.NewReader(out[start:])).Decode(&list); err != nil {
 		return measured{}, err
 	}
-	if len(list) != 1 || !(list[0].Rate > 0) {
-		return measured{}, fmt.Errorf("the output has %d results, or no rate", len(list))
+	if len(list) != 1 || len(list[0].Rates) == 0 || !(slices.Min(list[0].Rates) > 0) {
+		return measured{}, fmt.Errorf("the output has %d results, or one without rates", len(list))
 	}
 	return list[0], nil
 }
