@@ -21,6 +21,8 @@ window of the text, the change of the probability of the token that follows, and
 The base runs side by side, or its predictions come from a file: the small one that --save-base writes, or one of llama-perplexity. Such a
 file holds its text, and -f is not needed. A small file has the most likely tokens of each position; what it leaves open is told as a bound.
 
+With limits the exit status is 3 if one is not kept. Figures are named as in the JSON, which is a --baseline for later runs.
+
 ` + checkpointHelp + `
 
 Examples:
@@ -28,7 +30,7 @@ Examples:
   ggufkit compare -m model-f16.gguf --save-base f16.base -f heldout.txt
   ggufkit compare -m model-q4.gguf --base-file f16.base
   ggufkit compare -m model-q4.gguf --checkpoint ./SmolLM2-135M -f heldout.txt`,
-		Flags: append(append(modelFlags(), checkpointFlags()...),
+		Flags: slices.Concat(modelFlags(), checkpointFlags(), gateFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "base", Usage: "the GGUF `FILE` to compare with", TakesFile: true},
 			&cli.StringFlag{Name: "base-precision", Usage: "precision `P` of the base (default: that of the model)"},
 			&cli.StringFlag{Name: "base-file", Aliases: []string{"kl-divergence-base"}, Usage: "a base `FILE` in place of a base model", TakesFile: true},
@@ -37,13 +39,17 @@ Examples:
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
 			contextFlag("windows of `N` tokens (0: 512, or those of the base file)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
-			jsonFlag(), quietFlag()),
+			jsonFlag(), quietFlag(),
+		}),
 		Action: u.action(0, 0, func(c *cli.Context) error { return compare(c, u) }),
 	}
 }
 
 func compare(c *cli.Context, u *ui) error {
 	if c.IsSet("checkpoint") {
+		if name := limitsGiven(c); name != "" {
+			return usagef("the proof has a verdict of its own", "--checkpoint and --%s do not go together", name)
+		}
 		return compareCheckpoint(c, u)
 	}
 	form, err := checkCompare(c)
@@ -52,6 +58,9 @@ func compare(c *cli.Context, u *ui) error {
 	}
 	run := &comparison{c: c, u: u}
 	defer run.close()
+	if run.gate, err = newGate(c, "compare "+c.String("model"), eval.Divergence{}); err != nil {
+		return err
+	}
 	if path := c.String("base-file"); path != "" {
 		if run.file, err = eval.OpenBase(path); err != nil {
 			return err
@@ -69,13 +78,18 @@ func compare(c *cli.Context, u *ui) error {
 		if run.save, err = eval.NewBaseWriter(out, form, run.ids, run.windows, run.model.model.Params.NVocab); err != nil {
 			return err
 		}
-		for _, step := range []func() error{run.measure, run.save.Close, out.Commit} {
-			if err := step(); err != nil {
-				return err
-			}
+		verdict := run.measure()
+		if verdict != nil && !isVerdict(verdict) {
+			return verdict
+		}
+		if err := run.save.Close(); err != nil {
+			return err
+		}
+		if err := out.Commit(); err != nil {
+			return err
 		}
 		u.note("%s: the predictions of %s", path, cmp.Or(c.String("base"), c.String("model")))
-		return nil
+		return verdict
 	}
 	return run.measure()
 }
@@ -89,6 +103,8 @@ func checkCompare(c *cli.Context) (form eval.BaseForm, err error) {
 		return 0, usagef("name a model by --base or its predictions by --base-file; --save-base makes such a file", "nothing to compare with")
 	case c.IsSet("save-base") && c.IsSet("base-file"):
 		return 0, usagef("the file is there already", "--save-base needs a model that runs, not --base-file")
+	case !c.IsSet("base") && !c.IsSet("base-file") && limitsGiven(c) != "":
+		return 0, usagef("name a base, or use perplexity", "--%s needs something to compare with", limitsGiven(c))
 	case !c.IsSet("file") && !c.IsSet("base-file"):
 		return 0, usagef("usage: "+c.Command.UsageText, "compare needs --file")
 	}
@@ -110,6 +126,7 @@ type comparison struct {
 	base    *loaded        // or nil
 	file    *eval.BaseFile // or nil
 	save    *eval.BaseWriter
+	gate    *gate
 	ids     []int32
 	windows eval.Windows
 }
@@ -194,7 +211,7 @@ func (r *comparison) measure() error {
 		if err != nil {
 			return err
 		}
-		return printPerplexity(c, u, result)
+		return printPerplexity(c, u, result, nil)
 	}
 	d, err := eval.Compare(c.Context, r.model.model, base, r.ids, eval.CompareOptions{
 		Windows: r.windows,
@@ -205,10 +222,19 @@ func (r *comparison) measure() error {
 	if err != nil {
 		return err
 	}
-	if c.Bool("json") {
-		return u.json(d)
+	checks, verdict := r.gate.check(d)
+	if verdict != nil && !isVerdict(verdict) {
+		return verdict
 	}
-	return u.table([]string{"statistic", "value", "+/-"}, compareRows(d), "value", "+/-")
+	if c.Bool("json") {
+		err = u.json(struct {
+			eval.Divergence
+			Checks []eval.Check `json:"checks,omitempty"`
+		}{d, checks})
+	} else {
+		err = u.table([]string{"statistic", "value", "+/-"}, compareRows(d), "value", "+/-")
+	}
+	return cmp.Or(err, verdict)
 }
 
 // compareRows are the statistics for people.

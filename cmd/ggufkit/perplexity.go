@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +32,7 @@ Examples:
   ggufkit perplexity -m model.gguf -f heldout.txt --stride 256
   ggufkit perplexity -m model.gguf -f heldout.txt --part 1/2 --json > 1.json
   ggufkit perplexity --merge 1.json 2.json`,
-		Flags: append(optionalModel(modelFlags()),
+		Flags: slices.Concat(optionalModel(modelFlags()), gateFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
@@ -40,7 +41,8 @@ Examples:
 			&cli.Float64Flag{Name: "until-stderr", Usage: "stop as soon as the standard error is not above `X` (0: run all windows)"},
 			&cli.StringFlag{Name: "part", Usage: "run part `I/N` of the windows"},
 			&cli.BoolFlag{Name: "merge", Usage: "add up the JSON results of all parts, which are the arguments"},
-			jsonFlag(), quietFlag()),
+			jsonFlag(), quietFlag(),
+		}),
 		Action: u.action(0, -1, func(c *cli.Context) error {
 			if c.Bool("merge") {
 				return mergePerplexity(c, u)
@@ -73,6 +75,10 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	g, err := newGate(c, "perplexity "+c.String("model"), eval.PerplexityResult{})
+	if err != nil {
+		return err
+	}
 	l, err := loadModel(c, u, o.Context)
 	if err != nil {
 		return err
@@ -87,7 +93,7 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return inFile(c.String("file"), err)
 	}
-	return printPerplexity(c, u, r)
+	return printPerplexity(c, u, r, g)
 }
 
 // perplexityOptions reads the flags of the windows.
@@ -127,6 +133,10 @@ func mergePerplexity(c *cli.Context, u *ui) error {
 	if c.NArg() == 0 {
 		return usagef("usage: "+c.Command.UsageText, "--merge needs the results of all parts as arguments")
 	}
+	g, err := newGate(c, "perplexity", eval.PerplexityResult{})
+	if err != nil {
+		return err
+	}
 	var parts []eval.PerplexityResult
 	for _, path := range c.Args().Slice() {
 		text, err := readText(c.Context, path)
@@ -143,12 +153,22 @@ func mergePerplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	return printPerplexity(c, u, r)
+	return printPerplexity(c, u, r, g)
 }
 
-func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult) error {
+// printPerplexity prints a result and returns the verdict of a gate, unless that is nil.
+func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult, g *gate) (err error) {
+	var checks []eval.Check
+	if g != nil {
+		if checks, err = g.check(r); err != nil && !isVerdict(err) {
+			return err
+		}
+	}
 	if c.Bool("json") {
-		return u.json(r)
+		return cmp.Or(u.json(struct {
+			eval.PerplexityResult
+			Checks []eval.Check `json:"checks,omitempty"`
+		}{r, checks}), err)
 	}
 	how := ", the second half of each scored"
 	if r.Stride > 0 {
@@ -160,7 +180,7 @@ func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult) error {
 		how += fmt.Sprintf("; part %d of %d", r.Part, r.Parts)
 	}
 	u.printf("perplexity %.4f +/- %.4f over %d tokens in %s of %d%s\n", r.Perplexity, r.StdErr, r.Tokens, plural(r.Chunks, "window"), r.Context, how)
-	return nil
+	return err
 }
 
 // tenths tells a running estimate about ten times.
