@@ -163,9 +163,9 @@ func (b *bench) warmUp(start *infer.Session, t BenchTest) (Work, error) {
 	s := start.Fork()
 	defer s.Close()
 	b.trace.Reset()
-	timed, labels := b.trace.Timed, b.trace.Labels
-	b.trace.Paused, b.trace.Timed, b.trace.Labels = false, false, false
-	defer func() { b.trace.Paused, b.trace.Timed, b.trace.Labels = true, timed, labels }()
+	timed := b.trace.Timed
+	b.trace.Paused, b.trace.Timed = false, false
+	defer func() { b.trace.Paused, b.trace.Timed = true, timed }()
 	if err := b.append(s, t.Prompt); err != nil {
 		return Work{}, err
 	}
