@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -38,7 +40,10 @@ type Memory struct {
 }
 
 // Anonymous is all but the weights: memory that belongs to the process alone.
-func (m *Memory) Anonymous() uint64 { return m.Cache + m.Scratch + m.Fixed }
+func (m *Memory) Anonymous() uint64 {
+	own := m.Scratch + min(m.Fixed, math.MaxUint64-m.Scratch)
+	return own + min(m.Cache, math.MaxUint64-own)
+}
 
 // fixedMemory is about what the program takes without a model.
 const fixedMemory = 8 << 20
@@ -56,11 +61,19 @@ func MemoryOf(s *Spec, p *Params, weights uint64, o MemoryOptions) Memory {
 		n := uint64(heads) * (keys + values)
 		m.CachePosition += n
 		if p.Windowed[il] {
-			m.Windowed += n * CachePage * pages
+			m.Windowed += n
 		}
 	}
-	m.Cache = m.CachePosition * CachePage * pages
+	m.Windowed, m.Cache = times(m.Windowed, CachePage*pages), times(m.CachePosition, CachePage*pages)
 	return m
+}
+
+// times is the product, or the largest number there is.
+func times(a, b uint64) uint64 {
+	if hi, lo := bits.Mul64(a, b); hi == 0 {
+		return lo
+	}
+	return math.MaxUint64
 }
 
 // scratch is the buffers of a batch and what each thread computes in.
@@ -79,9 +92,9 @@ func scratch(s *Spec, p *Params, o MemoryOptions) uint64 {
 	if s.Block.Gated {
 		row += ff
 	}
-	total := uint64(rows) * uint64(float*(row+widest)) // the operand of a product is packed
+	total := times(uint64(rows), uint64(float*(row+widest))) // the operand of a product is packed
 	thread := 2*panel*widest + panel*float*1024 + rows*panel*float
 	thread += float * (max(queries, heads/max(keyHeads, 1))*(p.HeadK+p.HeadV+keys) + pieces*(p.HeadK+max(p.HeadK, p.HeadV)))
-	total += uint64(o.Threads) * uint64(thread)
-	return total + 2*float*uint64(p.NVocab) // logits, and a copy of them
+	rest := times(uint64(o.Threads), uint64(thread)) + 2*float*uint64(p.NVocab) // logits, and a copy of them
+	return total + min(rest, math.MaxUint64-total)
 }

@@ -14,6 +14,7 @@ import (
 type cpu struct {
 	exact    bool
 	cache    gguf.Type // of keys and values
+	system   system
 	pool     *par.Pool
 	mul      *kernel.Multiplier
 	products []kernel.Product // of the product at hand
@@ -33,7 +34,7 @@ func newCPU(o *Options) *cpu {
 	pool := kernel.NewPool(o.Threads)
 	exact := o.Precision == Exact
 	c := &cpu{
-		exact: exact, cache: o.cacheType(), pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads()),
+		exact: exact, cache: o.cacheType(), system: o.machine(), pool: pool, mul: kernel.NewMultiplier(pool, exact), workers: make([]scratch, pool.Threads()),
 	}
 	c.loops.norm, c.loops.rope, c.loops.activate, c.loops.add = c.normRows, c.ropeRows, c.activatePiece, c.addPiece
 	c.loops.scale, c.loops.softcap, c.loops.embed = c.scalePiece, c.softcapPiece, c.embedRow
@@ -115,7 +116,9 @@ func (c *cpu) Bind(t *gguf.Tensor, data []byte) (Weight, error) {
 
 func (c *cpu) NewBuffer() Buffer { return &matrix{} }
 
-func (c *cpu) NewState(layers []CacheShape) (State, error) { return newPaged(layers, c.cache), nil }
+func (c *cpu) NewState(layers []CacheShape) (State, error) {
+	return newPaged(layers, c.cache, c.system.checkPages), nil
+}
 
 func (c *cpu) Upload(dst Buffer, width int, values []float32) {
 	d := mat(dst)

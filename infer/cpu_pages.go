@@ -37,11 +37,13 @@ type pageLayout struct {
 	start  []int // of each layer
 	size   int
 	typ    gguf.Type // F32, which only exact precision has, F16 or Q8_0
+	// room fails if there is no memory for some more bytes; nil: nobody knows.
+	room func(bytes uint64) error
 }
 
 // newPaged makes the memory of an empty sequence. Widths of heads are whole blocks of the type.
-func newPaged(layers []CacheShape, typ gguf.Type) *paged {
-	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ}
+func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *paged {
+	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, room: room}
 	for il, s := range layers {
 		l.start[il] = l.size
 		keys, values := l.caches(il)
@@ -66,6 +68,11 @@ func (l *pageLayout) newPage() *page { return &page{owners: 1, data: make([]byte
 func (s *paged) Len() int { return s.len }
 
 func (s *paged) Append(n int) error {
+	if more := roundUp(s.len+n, pagePositions)/pagePositions - len(s.pages); more > 0 && s.layout.room != nil {
+		if err := s.layout.room(uint64(more) * uint64(s.layout.size)); err != nil {
+			return err
+		}
+	}
 	if n > 0 {
 		s.own()
 	}

@@ -92,6 +92,11 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	m.memory = arch.MemoryOf(spec, p, b.bytes, arch.MemoryOptions{
 		Context: m.Context, Batch: m.batch, Threads: backend.pool.Threads(), Cache: o.cacheType(),
 	})
+	if o.Context > 0 { // else nobody asked for all of it
+		if err := o.machine().checkRoom(&m.memory); err != nil {
+			return nil, errors.Join(err, b.be.Close())
+		}
+	}
 	return m, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/arch"
@@ -30,10 +31,20 @@ type Options struct {
 	Rope      RopeOptions
 	Trace     *Trace // watches all operations; nil: none, at no cost
 	Tap       *Tap   // shows all operations as they are done; nil: none
+
+	system *system // nil: the one that runs the process
 }
 
 // DefaultBatch is Options.Batch where it is 0.
 const DefaultBatch = 512
+
+// machine is the system that the model runs on.
+func (o *Options) machine() system {
+	if o.system != nil {
+		return *o.system
+	}
+	return system{os.DirFS("/")}
+}
 
 // check fails for options that no model can be loaded with.
 func (o *Options) check() error {
