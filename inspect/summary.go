@@ -7,18 +7,20 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
 // Report is everything about one file. Sections that a caller does not want are set to nil, and left out of the JSON; empty ones are not.
 type Report struct {
 	Summary
-	Meta    []KV        `json:"meta,omitzero"`
-	Types   []TypeTotal `json:"types,omitzero"`
-	Tensors []Tensor    `json:"tensors,omitzero"`
-	Tokens  []Token     `json:"tokens,omitzero"`
-	Defects []Defect    `json:"defects,omitzero"`
-	Values  *Values     `json:"values,omitzero"` // set by the caller, from CheckValues
+	Meta    []KV          `json:"meta,omitzero"`
+	Types   []TypeTotal   `json:"types,omitzero"`
+	Tensors []Tensor      `json:"tensors,omitzero"`
+	Tokens  []Token       `json:"tokens,omitzero"`
+	Defects []Defect      `json:"defects,omitzero"`
+	Values  *Values       `json:"values,omitzero"` // set by the caller, from CheckValues
+	Memory  []arch.Memory `json:"memory,omitzero"` // set by the caller, from the function Memory
 
 	fatal error
 }

@@ -5,7 +5,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
+	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/inspect"
+	"github.com/ggufkit/ggufkit/internal/par"
 	"github.com/urfave/cli/v2"
 )
 
@@ -13,20 +16,26 @@ func inspectCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
 		Usage:     "show what is in a file",
-		UsageText: "ggufkit inspect FILE [--meta] [--tensors] [--tokens] [--check] [--json]",
+		UsageText: "ggufkit inspect FILE [--meta] [--tensors] [--tokens] [--check] [--memory [-c N]] [--json]",
 		Description: `Works on files of any architecture, version and byte order, whole or damaged: faults are listed.
 Without a flag it shows a summary, the metadata and the totals per type. --json holds every value in full. --check decodes all weights and ends with
-status 3 if one of them, or the scale of a block, is NaN or infinite.
+status 3 if one of them, or the scale of a block, is NaN or infinite. --memory tells what running the model takes: its weights are pages of the file, which all processes share; keys and values of a full
+context, and what batches are computed in, belong to each process.
 
 Examples:
   ggufkit inspect model.gguf
   ggufkit inspect model.gguf --tensors --json
-  ggufkit inspect model.gguf --check`,
+  ggufkit inspect model.gguf --check
+  ggufkit inspect model.gguf --memory -c 8192`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "meta", Usage: "show the metadata"},
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "tokens", Usage: "list the vocabulary"},
 			&cli.BoolFlag{Name: "check", Usage: "decode all weights and look for NaN and infinities (status 3)"},
+			&cli.BoolFlag{Name: "memory", Usage: "tell what running the model takes"},
+			contextFlag("with --memory: a context of `N` tokens (0: as trained)"),
+			&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "with --memory: at most `N` tokens at once (0: 512)"},
+			threadsFlag(),
 			jsonFlag(),
 		},
 		Action: u.action(1, 1, func(c *cli.Context) error { return inspectFile(c, u) }),
@@ -43,9 +52,14 @@ func inspectFile(c *cli.Context, u *ui) error {
 			return err
 		}
 	}
+	if c.Bool("memory") && r.Fatal() == nil {
+		if r.Memory, err = inspect.Memory(c.Args().First(), memoryOptions(c)); err != nil {
+			return err
+		}
+	}
 	meta, tensors, tokens := c.Bool("meta"), c.Bool("tensors"), c.Bool("tokens")
 	if c.Bool("json") {
-		if !meta && !tensors && !tokens {
+		if !meta && !tensors && !tokens && r.Memory == nil {
 			meta, tensors = true, true
 		}
 		err = u.json(sections(*r, meta, tensors, tokens))
@@ -60,6 +74,18 @@ func inspectFile(c *cli.Context, u *ui) error {
 			r.File, plural(len(r.Values.Bad), "tensor"), r.Values.Bad[0].Tensor)}
 	}
 	return r.Fatal()
+}
+
+// memoryOptions reads the flags of --memory.
+func memoryOptions(c *cli.Context) arch.MemoryOptions {
+	o := arch.MemoryOptions{Context: c.Int("context"), Batch: c.Int("batch"), Threads: c.Int("threads")}
+	if o.Batch == 0 {
+		o.Batch = infer.DefaultBatch
+	}
+	if o.Threads == 0 {
+		o.Threads = par.Threads()
+	}
+	return o
 }
 
 // sections drops what was not asked for.
@@ -77,7 +103,7 @@ func sections(r inspect.Report, meta, tensors, tokens bool) inspect.Report {
 }
 
 func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
-	all := !meta && !tensors && !tokens && r.Values == nil
+	all := !meta && !tensors && !tokens && r.Values == nil && r.Memory == nil
 	var parts []func() error
 	if all {
 		parts = append(parts, func() error { return printSummary(u, r) })
@@ -96,6 +122,9 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 	}
 	if r.Values != nil {
 		parts = append(parts, func() error { return printValues(u, r.Values) })
+	}
+	if r.Memory != nil {
+		parts = append(parts, func() error { return printMemory(u, r.Memory) })
 	}
 	if len(r.Defects) > 0 {
 		parts = append(parts, func() error { return printDefects(u, r.Defects) })
@@ -228,4 +257,17 @@ func printValues(u *ui, v *inspect.Values) error {
 	}
 	u.printf("\n")
 	return u.table([]string{"tensor", "type", "row", "column", "first", "count"}, rows, "row", "column", "count")
+}
+
+func printMemory(u *ui, plans []arch.Memory) error {
+	m := &plans[0]
+	u.printf("weights       %s, pages of the file that all processes share\n", size(m.Weights))
+	u.printf("context       %s tokens in batches of %d, %s\n\n", commas(uint64(m.Context)), m.Batch, plural(m.Threads, "thread"))
+	rows := make([][]string, len(plans))
+	for i := range plans {
+		m := &plans[i]
+		rows[i] = []string{m.CacheType, size(m.CachePosition), size(m.Cache), size(m.Windowed), size(m.Scratch), size(m.Fixed), size(m.Anonymous())}
+	}
+	columns := []string{"per token", "keys and values", "of it windowed", "scratch", "program", "together"}
+	return u.table(append([]string{"cache"}, columns...), rows, columns...)
 }
