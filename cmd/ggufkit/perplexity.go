@@ -25,14 +25,18 @@ a BOS takes the place of the first token of each if the vocabulary adds one, and
 of the guide of transformers, each window starts --stride tokens after the one before and scores what that one did not hold.
 The running estimate goes to stderr about ten times.
 
+With --hellaswag, --winogrande or --multiple-choice the text holds tasks with several answers in the form that llama-perplexity reads, and the share of those
+is printed where the model finds the right answer the most likely: by the mean of its log-probabilities over the tokens that differ.
+
 With --part I/N only that share of the windows is run; --merge adds up what all parts printed with --json.
 
 Examples:
   ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8
   ggufkit perplexity -m model.gguf -f heldout.txt --stride 256
   ggufkit perplexity -m model.gguf -f heldout.txt --part 1/2 --json > 1.json
-  ggufkit perplexity --merge 1.json 2.json`,
-		Flags: slices.Concat(optionalModel(modelFlags()), gateFlags(), []cli.Flag{
+  ggufkit perplexity --merge 1.json 2.json
+  ggufkit perplexity -m model.gguf --hellaswag -f hellaswag_val_full.txt --tasks 400`,
+		Flags: slices.Concat(optionalModel(modelFlags()), choiceFlags(), gateFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
@@ -70,6 +74,9 @@ func perplexity(c *cli.Context, u *ui) error {
 		if !c.IsSet(flag) {
 			return usagef("usage: "+c.Command.UsageText, "perplexity needs --%s", flag)
 		}
+	}
+	if asked, err := choices(c, u); asked {
+		return err
 	}
 	o, err := perplexityOptions(c)
 	if err != nil {
@@ -191,11 +198,15 @@ type tenths struct {
 
 func newTenths(u *ui) *tenths { return &tenths{u: u} }
 
-func (t *tenths) note(done, total int, format string, args ...any) {
+func (t *tenths) say(unit string, done, total int, format string, args ...any) {
 	if now := done * 10 / total; now > t.told {
 		t.told = now
-		t.u.note("window %d of %d: "+format, append([]any{done, total}, args...)...)
+		t.u.note("%s %d of %d: "+format, append([]any{unit, done, total}, args...)...)
 	}
+}
+
+func (t *tenths) note(done, total int, format string, args ...any) {
+	t.say("window", done, total, format, args...)
 }
 
 func (t *tenths) perplexity(done, total int, running eval.PerplexityResult) {

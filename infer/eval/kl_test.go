@@ -57,7 +57,7 @@ func bigram(t *testing.T, name string) *infer.Model {
 		meta.Set("llama."+key, gguf.New(v))
 	}
 	meta.Set("llama.attention.layer_norm_rms_epsilon", gguf.New(float32(1e-30)))
-	model, err := infer.Load(m, meta, infer.Options{Precision: infer.Exact})
+	model, err := infer.Load(m, meta, infer.Options{Precision: infer.Exact, Context: 1024})
 	if err != nil {
 		t.Fatal(err)
 	}
