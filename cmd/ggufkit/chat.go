@@ -24,7 +24,7 @@ func chatCommand(u *ui) *cli.Command {
 		Description: `What you say is put into the chat template that the file carries; the answer comes on stdout as it is made. Without -p a terminal
 takes turns: type a line, or several between two lines of """; Ctrl-C ends an answer, Ctrl-D, /exit or Ctrl-C at the prompt end the talk, /help
 tells more. With -i lines come from stdin also if that is no terminal. What is typed on a terminal is remembered in
-$XDG_STATE_HOME/ggufkit/history. When the context is full the talk stops; with --context-shift its oldest turns are forgotten.
+$XDG_STATE_HOME/ggufkit/history (~/.local/state without it). When the context is full the talk stops; with --context-shift its oldest turns are forgotten.
 
 Examples:
   ggufkit chat -m model.gguf
@@ -55,7 +55,7 @@ func runChat(c *cli.Context, u *ui) error {
 		}
 		system = strings.TrimRight(system, "\r\n")
 	}
-	g, err := startGeneration(c, u)
+	g, err := startGeneration(c, u, interactive)
 	if err != nil {
 		return err
 	}

@@ -25,10 +25,11 @@ func generateFlags() []cli.Flag {
 		contextFlag("hold at most `N` tokens, prompt and answer together (0: as the model was trained)"),
 		&cli.StringSliceFlag{Name: "reverse-prompt", Aliases: []string{"r", "stop"}, KeepSpace: true, Usage: "end before the model writes `TEXT` (may be given several times)"},
 		&cli.BoolFlag{Name: "context-shift", Usage: "when the context is full, drop the older half of what --keep does not hold, and go on"},
-		&cli.IntFlag{Name: "keep", Usage: "with --context-shift, hold the first `N` tokens of the prompt (-1: all; the model's BOS always)"},
+		&cli.IntFlag{Name: "keep", Usage: "with --context-shift, hold the first `N` tokens of the prompt (-1: all; the model's BOS always; chat: the system's message)"},
+		&cli.IntFlag{Name: "samples", Value: 1, Usage: "write `N` texts that follow the prompt, with the seeds SEED, SEED+1, ..."},
 	)
 	flags = append(flags, sampleFlags()...)
-	return append(flags, quietFlag(), &cli.BoolFlag{Name: "verbose", Usage: "tell what the model takes and what computes it"})
+	return append(flags, jsonFlag(), quietFlag(), &cli.BoolFlag{Name: "verbose", Usage: "tell what the model takes and what computes it"})
 }
 
 // generation is what run and chat need to let a model write.
@@ -41,18 +42,33 @@ type generation struct {
 	loading time.Duration
 }
 
+// maxSamples bounds --samples.
+const maxSamples = 1 << 16
+
+// checkGeneration makes generateFlags that make no sense wrong usage.
+func checkGeneration(c *cli.Context, interactive bool) error {
+	switch n, keep := c.Int("samples"), c.Int("keep"); {
+	case slices.Contains(c.StringSlice("reverse-prompt"), ""):
+		return usagef("leave it out, the model then ends by itself", "--reverse-prompt: the text is empty")
+	case keep < -1:
+		return usagef("", "--keep %d: expected -1 or more", keep)
+	case n < 1 || n > maxSamples:
+		return usagef("", "--samples %d: expected 1 to %d", n, maxSamples)
+	case interactive && (c.Bool("json") || c.IsSet("samples")):
+		return usagef("leave out --json and --samples, or give -p without -i", "taking turns writes one text, as it comes")
+	}
+	return nil
+}
+
 // startGeneration loads the model and prepares tokenizer and sampler.
-func startGeneration(c *cli.Context, u *ui) (*generation, error) {
+func startGeneration(c *cli.Context, u *ui, interactive bool) (*generation, error) {
+	if err := checkGeneration(c, interactive); err != nil {
+		return nil, err
+	}
 	start := time.Now()
 	g := &generation{sampler: samplerOptions(c, rand.Uint64()>>1), stops: c.StringSlice("reverse-prompt")}
 	if _, err := sample.New(g.sampler); err != nil {
 		return nil, usagef("see 'ggufkit "+c.Command.Name+" --help'", "%v", err)
-	}
-	if slices.Contains(g.stops, "") {
-		return nil, usagef("leave it out, the model then ends by itself", "--reverse-prompt: the text is empty")
-	}
-	if c.Int("keep") < -1 {
-		return nil, usagef("", "--keep %d: expected -1 or more", c.Int("keep"))
 	}
 	var err error
 	if g.loaded, err = loadModel(c, u, c.Int("context")); err != nil {

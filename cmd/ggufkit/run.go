@@ -8,9 +8,7 @@ import (
 )
 
 func runCommand(u *ui) *cli.Command {
-	flags := append(append(generateFlags(), consoleFlags()...),
-		&cli.IntFlag{Name: "samples", Value: 1, Usage: "write `N` texts that follow the prompt, with the seeds SEED, SEED+1, ..."},
-		traceFlag(), jsonFlag())
+	flags := append(append(generateFlags(), consoleFlags()...), traceFlag())
 	return &cli.Command{
 		Name:      "run",
 		Usage:     "go on from a text",
@@ -23,7 +21,7 @@ was on stderr. Of several samples each comes after a line "--- sample 1 of 3, se
 Examples:
   ggufkit run -m model.gguf -p 'To be, or not' -n 100 --seed 1
   ggufkit run -m model.gguf -p 'The capital of France is' --temp 0 -n 8 -q
-  ggufkit run -m model.gguf -p 'Q: Why? A:' --stop 'Q:' --samples 3 --json
+  ggufkit run -m model.gguf -p 'Q: Why? A:' --stop 'Q:' --stop $'\n\n' --samples 3 --json
   ggufkit run -m model.gguf -i -r 'User:' -p 'User: Who are you?
   Bot:'
   ggufkit run -m model.gguf -p 'Once upon a time' -n 5000 -c 512 --context-shift --keep 16`,
@@ -37,13 +35,7 @@ func runText(c *cli.Context, u *ui) error {
 	if !c.IsSet("prompt") && !interactive {
 		return usagef("usage: "+c.Command.UsageText, "run needs --prompt")
 	}
-	if interactive && (c.Bool("json") || c.IsSet("samples")) {
-		return usagef("leave out -i, or --json and --samples", "--interactive writes one text, as it comes")
-	}
-	if n := c.Int("samples"); n < 1 || n > maxSamples {
-		return usagef("", "--samples %d: expected 1 to %d", n, maxSamples)
-	}
-	g, err := startGeneration(c, u)
+	g, err := startGeneration(c, u, interactive)
 	if err != nil {
 		return err
 	}
@@ -59,9 +51,6 @@ func runText(c *cli.Context, u *ui) error {
 	}
 	return writeTrace(u, c.String("trace"), g.trace, g.file.Path)
 }
-
-// maxSamples bounds --samples.
-const maxSamples = 1 << 16
 
 // contextFull is what to say then.
 const contextFull = "the context is full: %d tokens (-c makes it larger, --context-shift goes on)"

@@ -32,6 +32,15 @@ func next(t testing.TB, s *Sampler, logits []float32) int32 {
 	return id
 }
 
+// tied is n logits of which all from first on are the highest.
+func tied(n, first int) []float32 {
+	logits := make([]float32, n)
+	for i := first; i < n; i++ {
+		logits[i] = 2
+	}
+	return logits
+}
+
 // Greedy (R079) is the most likely token, of equal ones that with the lowest id.
 func TestGreedy(t *testing.T) {
 	for _, c := range []struct {
@@ -41,11 +50,14 @@ func TestGreedy(t *testing.T) {
 		{[]float32{1, 3, 2}, 1},
 		{[]float32{3, 1, 3, 3}, 0},
 		{[]float32{-inf, -5, -inf, -5}, 1},
+		{tied(1000, 0), 0},
+		{tied(1000, 37), 37},
+		{tied(262144, 131071), 131071},
 	} {
 		o := neutral()
 		o.Temperature = 0
 		if got := next(t, newSampler(t, o), c.logits); got != c.want {
-			t.Errorf("%v: token %d, want %d", c.logits, got, c.want)
+			t.Errorf("%d logits: token %d, want %d", len(c.logits), got, c.want)
 		}
 	}
 }
