@@ -35,7 +35,7 @@ type Memory struct {
 	Windowed uint64 `json:"windowed"`
 	// Scratch is what a batch is computed in, once it has been full.
 	Scratch uint64 `json:"scratch"`
-	// Fixed is about what the program itself takes.
+	// Fixed is about what the program itself takes, a tokenizer included.
 	Fixed uint64 `json:"fixed"`
 }
 
@@ -45,14 +45,17 @@ func (m *Memory) Anonymous() uint64 {
 	return own + min(m.Cache, math.MaxUint64-own)
 }
 
-// fixedMemory is about what the program takes without a model.
-const fixedMemory = 8 << 20
+// What the program takes besides: about so much by itself, and for each token of a vocabulary, so that texts can be split.
+const (
+	fixedMemory = 8 << 20
+	tokenMemory = 128
+)
 
 // MemoryOf computes what a model takes whose tensors have the given number of bytes in all.
 func MemoryOf(s *Spec, p *Params, weights uint64, o MemoryOptions) Memory {
 	m := Memory{
 		Context: o.Context, Batch: o.Batch, Threads: o.Threads, CacheType: o.Cache.String(),
-		Weights: weights, Scratch: scratch(s, p, o), Fixed: fixedMemory,
+		Weights: weights, Scratch: scratch(s, p, o), Fixed: fixedMemory + tokenMemory*uint64(p.NVocab),
 	}
 	pages := uint64((o.Context + CachePage - 1) / CachePage)
 	for il, heads := range p.NHeadKV {
