@@ -7,7 +7,9 @@ type Share struct {
 }
 
 // Share is that of query i of the last Run.
-func (s *AttentionScratch) Share(i int) Share { return Share{Top: s.states[i].top, Sum: s.states[i].sum} }
+func (s *AttentionScratch) Share(i int) Share {
+	return Share{Top: s.states[i].top, Sum: s.states[i].sum}
+}
 
 // Merge adds other positions with their result: out, the result for a, becomes the one for both.
 func (a *Share) Merge(out []float32, b Share, other []float32) {

@@ -64,6 +64,10 @@ func (d *dot) fourGroups(c, first, to int) {
 }
 
 func blockQ4_K(d *dot) {
+	if d.cols == 1 {
+		pairsQ4_K(d)
+		return
+	}
 	d.headersScales6()
 	for r := range 4 {
 		d.nibblePairs(r, 16)
