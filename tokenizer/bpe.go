@@ -38,16 +38,15 @@ type bpe struct {
 	v      *Vocab
 	ids    map[string]int32
 	pre    *preTokenizer
-	extra  map[string]int32     // texts of merges that are no tokens
-	bytes  [256]int32           // symbol of a single byte, -1 if the vocabulary lacks it
-	merges map[uint64]mergeRule // left symbol << 32 | right symbol
-	pool   sync.Pool            // of *merger
+	extra  map[string]int32 // texts of merges that are no tokens
+	bytes  [256]int32       // symbol of a single byte, -1 if the vocabulary lacks it
+	merges *mergeTable
+	pairs  *neighbours // of raw vocabularies
+	pool   sync.Pool   // of *merger
 }
 
 // mergeLimit is a bound on the number of merges, whose ranks must be exact as float32; the largest known list has some 500,000.
 const mergeLimit = 1 << 24
-
-type mergeRule struct{ rank, id int32 }
 
 func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 	if len(v.Merges) == 0 {
@@ -56,7 +55,10 @@ func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 	if len(v.Merges) > mergeLimit {
 		return nil, fmt.Errorf("tokenizer.ggml.merges: %d merges are more than %d", len(v.Merges), mergeLimit)
 	}
-	b := &bpe{v: v, ids: ids, pre: pre, merges: make(map[uint64]mergeRule, len(v.Merges))}
+	b := &bpe{v: v, ids: ids, pre: pre, merges: newMergeTable(len(v.Merges))}
+	if pre.raw {
+		b.pairs = new(neighbours)
+	}
 	b.pool.New = func() any { return new(merger) }
 	// Texts that appear in merges without being tokens are numbered after the tokens.
 	extra := map[string]int32{}
@@ -80,9 +82,11 @@ func newBPE(v *Vocab, ids map[string]int32, pre *preTokenizer) (*bpe, error) {
 		}
 		joined = append(append(joined[:0], left...), right...)
 		l, r := symbolOf(joined[:len(left)]), symbolOf(joined[len(left):])
-		key := uint64(l)<<32 | uint64(r)
-		if _, ok := b.merges[key]; !ok {
-			b.merges[key] = mergeRule{int32(rank), symbolOf(joined)}
+		if rule := b.merges.slot(pairOf(l, r)); rule.pair == 0 {
+			*rule = mergeRule{pairOf(l, r), int32(rank), symbolOf(joined)}
+		}
+		if pre.raw {
+			b.pairs.add(string(joined))
 		}
 	}
 	for c, r := range byteRunes {
@@ -113,38 +117,53 @@ func cutMerge(m string) (left, right string, ok bool) {
 }
 
 func (b *bpe) join(_ string, l, r *symbol) (int32, float32, bool) {
-	m, ok := b.merges[uint64(l.id)<<32|uint64(r.id)]
-	return m.id, float32(m.rank), ok
+	m, ok := b.merges.find(l.id, r.id)
+	if !ok {
+		return 0, 0, false
+	}
+	return m.id, float32(m.rank), true
 }
 
 func (b *bpe) encode(dst []int32, text string) ([]int32, error) {
 	m := b.pool.Get().(*merger)
 	defer b.pool.Put(m)
-	var err error
 	text = validUTF8(text)
 	if b.pre.escapeSpaces {
 		text = strings.ReplaceAll(text, " ", metaspace)
 	}
+	m.begin(text)
 	b.pre.split(text, func(word string) bool {
-		dst, err = b.encodeWord(dst, word, m)
-		return err == nil
+		dst = b.word(dst, word, m)
+		return true
 	})
-	return dst, err
+	return dst, nil
 }
 
-func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
-	if b.pre.raw && (b.pre.ignoreMerges || b.pre.wholeNewlines && word[0] == '\n') {
-		if id, ok := b.ids[word]; ok {
-			return append(dst, id), nil
+// word encodes a word, in parts where that makes no difference.
+func (b *bpe) word(dst []int32, word string, m *merger) []int32 {
+	if b.pre.raw {
+		if b.pre.ignoreMerges || b.pre.wholeNewlines && word[0] == '\n' {
+			if id, ok := b.ids[word]; ok {
+				return append(dst, id)
+			}
 		}
-	} else if b.pre.ignoreMerges {
+		for n := b.pairs.first(word); n < len(word); n = b.pairs.first(word) {
+			dst = m.cached(dst, word[:n], b)
+			word = word[n:]
+		}
+	}
+	return m.cached(dst, word, b)
+}
+
+func (b *bpe) appendWord(dst []int32, word string, m *merger) []int32 {
+	if b.pre.ignoreMerges && !b.pre.raw {
 		var buf [64]byte
 		spelled := buf[:0]
 		for i := range len(word) {
 			spelled = utf8.AppendRune(spelled, byteRunes[word[i]])
 		}
 		if id, ok := b.ids[string(spelled)]; ok {
-			return append(dst, id), nil
+			return append(dst, id)
 		}
 	}
 	m.reset()
@@ -173,7 +192,7 @@ func (b *bpe) encodeWord(dst []int32, word string, m *merger) ([]int32, error) {
 			}
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 // addCharacters starts with a symbol for each character.

@@ -15,7 +15,7 @@ import (
 )
 
 // readJSON decodes a golden file.
-func readJSON[T any](t *testing.T, path string) T {
+func readJSON[T any](t testing.TB, path string) T {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -1,5 +1,7 @@
 package tokenizer
 
+import "math"
+
 // symbol is a run of bytes of a text that is merged with its neighbours. A symbol that was absorbed is empty.
 type symbol struct {
 	start, end int32 // bytes of the text
@@ -25,10 +27,38 @@ func (c *candidate) before(o *candidate) bool {
 	return c.cost < o.cost || c.cost == o.cost && c.left < o.left
 }
 
+// wordEncoder encodes words that stand alone.
+type wordEncoder interface {
+	appendWord(dst []int32, word string, m *merger) []int32
+}
+
 // merger merges the symbols of one text after another. Its time is n log n in the symbols, its stack constant.
 type merger struct {
 	symbols []symbol
 	heap    []candidate
+	cache   *wordCache // nil until a text is long enough
+}
+
+// begin prepares for a text.
+func (m *merger) begin(text string) {
+	if m.cache == nil && len(text) >= cacheText {
+		m.cache = new(wordCache)
+	}
+}
+
+// cached appends the ids of a word, which it may know.
+func (m *merger) cached(dst []int32, word string, e wordEncoder) []int32 {
+	if m.cache == nil || len(word) > cacheWord || word == "" {
+		return e.appendWord(dst, word, m)
+	}
+	w, low, high := m.cache.place(word)
+	if w.holds(word, low, high) {
+		return append(dst, w.ids[:w.count]...)
+	}
+	start := len(dst)
+	dst = e.appendWord(dst, word, m)
+	w.set(word, low, high, dst[start:])
+	return dst
 }
 
 // reset starts a text.
@@ -47,6 +77,10 @@ func (m *merger) add(end int, id int32) {
 
 // merge does the cheapest merge, the leftmost of equals, until none is left.
 func (m *merger) merge(text string, j joiner) {
+	if len(m.symbols) <= fewSymbols {
+		m.mergeFew(text, j)
+		return
+	}
 	for i := 1; i < len(m.symbols); i++ {
 		m.note(text, j, int32(i-1), int32(i))
 	}
@@ -66,6 +100,57 @@ func (m *merger) merge(text string, j joiner) {
 		m.note(text, j, c.left, l.next)
 	}
 }
+
+// fewSymbols is up to how many of them looking at every pair is faster than keeping them in order.
+const fewSymbols = 24
+
+// mergeFew does as merge does, by looking for the cheapest of all pairs each time. The candidate of a pair is kept at its left symbol.
+func (m *merger) mergeFew(text string, j joiner) {
+	n := len(m.symbols)
+	if n < 2 {
+		return
+	}
+	var costs [fewSymbols]float32
+	var ids [fewSymbols]int32
+	ask := func(left int32) {
+		costs[left] = none
+		if l := &m.symbols[left]; l.next >= 0 {
+			if id, cost, ok := j.join(text, l, &m.symbols[l.next]); ok {
+				costs[left], ids[left] = cost, id
+			}
+		}
+	}
+	for i := range n {
+		ask(int32(i))
+	}
+	for {
+		best := 0
+		for i := 1; i < n; i++ {
+			if costs[i] < costs[best] {
+				best = i
+			}
+		}
+		if costs[best] == none {
+			return
+		}
+		l := &m.symbols[best]
+		right := l.next
+		r := &m.symbols[right]
+		l.end, l.id, l.next = r.end, ids[best], r.next
+		r.start = r.end
+		costs[right] = none
+		if r.next >= 0 {
+			m.symbols[r.next].prev = int32(best)
+		}
+		ask(int32(best))
+		if l.prev >= 0 {
+			ask(l.prev)
+		}
+	}
+}
+
+// none is the cost of a pair that does not merge.
+var none = float32(math.Inf(1))
 
 func (m *merger) note(text string, j joiner, left, right int32) {
 	if left < 0 || right < 0 {

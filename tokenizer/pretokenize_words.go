@@ -22,6 +22,22 @@ var asciiClass = func() (c [utf8.RuneSelf]uint8) {
 	return c
 }()
 
+// wideClass is the classes of the characters of two and three bytes.
+var wideClass = func() (c [1 << 16]uint8) {
+	fill := func(t *unicode.RangeTable, class uint8) {
+		for _, r := range t.R16 {
+			for x := int(r.Lo); x <= int(r.Hi); x += int(r.Stride) {
+				c[x] = class
+			}
+		}
+	}
+	fill(unicode.White_Space, space)
+	fill(unicode.L, letter)
+	fill(unicode.N, number)
+	c['\r'], c['\n'] = newline, newline
+	return c
+}()
+
 func classOf(r rune) uint8 {
 	switch {
 	case r == '\r' || r == '\n':
@@ -45,11 +61,17 @@ func at(s string, i int) (class uint8, n int) {
 		return asciiClass[s[i]], 1
 	}
 	r, n := utf8.DecodeRuneInString(s[i:])
+	if int(r) < len(wideClass) {
+		return wideClass[r], n
+	}
 	return classOf(r), n
 }
 
 // run is the end of the run of characters of class c that starts at s[i:].
 func run(s string, i int, c uint8) int {
+	for i < len(s) && s[i] < utf8.RuneSelf && asciiClass[s[i]] == c {
+		i++
+	}
 	for {
 		class, n := at(s, i)
 		if n == 0 || class != c {

@@ -12,7 +12,7 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-func oracle(t *testing.T, path string) string {
+func oracle(t testing.TB, path string) string {
 	t.Helper()
 	dir := os.Getenv("ORACLE")
 	if dir == "" {
@@ -21,7 +21,7 @@ func oracle(t *testing.T, path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-func openTokenizer(t *testing.T, path string) *Tokenizer {
+func openTokenizer(t testing.TB, path string) *Tokenizer {
 	t.Helper()
 	f, err := gguf.Open(path)
 	if err != nil {

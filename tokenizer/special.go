@@ -54,35 +54,25 @@ func (v *Vocab) eogIDs() []int32 {
 
 // specials finds special tokens in text.
 type specials struct {
-	types []TokenType
-	next  map[uint64]int32 // trie: node<<8 | byte -> node; 0 is the root
-	ends  map[int32]int32  // node -> the lowest id that ends there
+	types  []TokenType
+	tokens *trie
+	// starts tells which bytes begin a token: of any kind, and of those that are atomic always.
+	starts, atomic [256]bool
 	// Tokens that swallow the white space on one side.
 	lstrip, rstrip map[int32]bool
 }
 
 func newSpecials(v *Vocab, types []TokenType) *specials {
-	s := &specials{types: types, next: map[uint64]int32{}, ends: map[int32]int32{}, lstrip: setOf(v.LStrip), rstrip: setOf(v.RStrip)}
-	nodes := int32(1)
+	s := &specials{types: types, tokens: newTrie(), lstrip: setOf(v.LStrip), rstrip: setOf(v.RStrip)}
 	for i, text := range v.Tokens {
 		if text == "" || types[i] != Control && types[i] != UserDefined && types[i] != Unknown {
 			continue
 		}
-		node := int32(0)
-		for _, b := range []byte(text) {
-			key := uint64(node)<<8 | uint64(b)
-			child, ok := s.next[key]
-			if !ok {
-				child = nodes
-				nodes++
-				s.next[key] = child
-			}
-			node = child
-		}
-		if _, ok := s.ends[node]; !ok {
-			s.ends[node] = int32(i)
-		}
+		s.tokens.add(text, int32(i))
+		s.starts[text[0]] = true
+		s.atomic[text[0]] = s.atomic[text[0]] || types[i] == UserDefined
 	}
+	s.tokens.freeze()
 	return s
 }
 
@@ -158,19 +148,20 @@ func (s *specials) split(text string, control bool) []fragment {
 
 // find lists every occurrence of a special token, overlapping ones too.
 func (s *specials) find(text string, control bool) []match {
+	starts := &s.atomic
+	if control {
+		starts = &s.starts
+	}
 	var found []match
 	for start := range len(text) {
-		node := int32(0)
-		for i := start; i < len(text); i++ {
-			child, ok := s.next[uint64(node)<<8|uint64(text[i])]
-			if !ok {
-				break
-			}
-			node = child
-			if id, ok := s.ends[node]; ok && (control || s.types[id] == UserDefined) {
-				found = append(found, match{int32(start), int32(i + 1), id})
-			}
+		if !starts[text[start]] {
+			continue
 		}
+		s.tokens.prefixes(text[start:], func(id int32, n int) {
+			if control || s.types[id] == UserDefined {
+				found = append(found, match{int32(start), int32(start + n), id})
+			}
+		})
 	}
 	return found
 }

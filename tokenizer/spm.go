@@ -1,7 +1,9 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,14 +21,18 @@ type spm struct {
 	types  []TokenType
 	bytes  [256]int32 // token of a byte, -1 if there is none
 	maxLen int        // of a token, in bytes
-	pool   sync.Pool  // of *merger
+	pairs  *neighbours
+	// incomplete says that there is a byte without a token.
+	incomplete bool
+	pool       sync.Pool // of *merger
 }
 
 func newSPM(v *Vocab, ids map[string]int32, types []TokenType) *spm {
-	s := &spm{v: v, ids: ids, types: types}
+	s := &spm{v: v, ids: ids, types: types, pairs: new(neighbours)}
 	s.pool.New = func() any { return new(merger) }
 	for _, text := range v.Tokens {
 		s.maxLen = max(s.maxLen, len(text))
+		s.pairs.add(text)
 	}
 	for b := range s.bytes {
 		s.bytes[b] = v.UNK
@@ -35,6 +41,7 @@ func newSPM(v *Vocab, ids map[string]int32, types []TokenType) *spm {
 		} else if id, ok := ids[string([]byte{byte(b)})]; ok {
 			s.bytes[b] = id
 		}
+		s.incomplete = s.incomplete || s.bytes[b] < 0
 	}
 	return s
 }
@@ -57,35 +64,43 @@ func (s *spm) encode(dst []int32, text string) ([]int32, error) {
 	m := s.pool.Get().(*merger)
 	defer s.pool.Put(m)
 	text = strings.ReplaceAll(text, " ", metaspace)
+	m.begin(text)
+	for text != "" {
+		n := s.pairs.first(text)
+		dst = m.cached(dst, text[:n], s)
+		text = text[n:]
+	}
+	if s.incomplete && slices.Contains(dst, -1) {
+		return nil, errors.New("the vocabulary has no token for a character of the text, none for its bytes and none for unknown text")
+	}
+	return dst, nil
+}
+
+// appendWord encodes a part of a text whose ends no token crosses.
+func (s *spm) appendWord(dst []int32, word string, m *merger) []int32 {
 	m.reset()
-	for i := 0; i < len(text); {
-		_, n := utf8.DecodeRuneInString(text[i:]) // a byte that is no character stands alone
+	for i := 0; i < len(word); {
+		_, n := utf8.DecodeRuneInString(word[i:]) // a byte that is no character stands alone
 		end := i + n
-		id, ok := s.ids[text[i:end]]
+		id, ok := s.ids[word[i:end]]
 		if !ok {
 			id = -1
 		}
 		m.add(end, id)
 		i = end
 	}
-	if len(m.symbols) == 0 {
-		return dst, nil
-	}
-	m.merge(text, s)
+	m.merge(word, s)
 	for i := int32(0); i >= 0; i = m.symbols[i].next {
 		y := &m.symbols[i]
 		if y.id >= 0 {
 			dst = append(dst, y.id)
 			continue
 		}
-		for _, c := range []byte(text[y.start:y.end]) {
-			if s.bytes[c] < 0 {
-				return nil, fmt.Errorf("the vocabulary has no token for %q, none for the byte 0x%02X and none for unknown text", text[y.start:y.end], c)
-			}
+		for _, c := range []byte(word[y.start:y.end]) {
 			dst = append(dst, s.bytes[c])
 		}
 	}
-	return dst, nil
+	return dst
 }
 
 func (s *spm) piece(id int32) ([]byte, error) {

@@ -97,23 +97,28 @@ type Message struct {
 	Object  Value  // the whole message, if it came as JSON; templates see this and not the fields above
 }
 
-// UnmarshalJSON reads a message as the chat interfaces have it: an object with a role and mostly a content. All members are kept.
+// UnmarshalJSON reads a message as MessageOf does.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	o, err := ParseJSON(data)
-	if err != nil {
-		return err
+	if err == nil {
+		*m, err = MessageOf(o)
 	}
+	return err
+}
+
+// MessageOf makes a message of a JSON object as chat interfaces have it, with a role and mostly a content. Templates see all its members.
+func MessageOf(o Value) (Message, error) {
 	role, ok := o.Member("role")
 	if !ok || role.String() == "" {
-		return errors.New(`a message has no "role"`)
+		return Message{}, errors.New(`a message is an object with a "role"`)
 	}
 	content, _ := o.Member("content")
-	*m = Message{Role: role.String(), Content: content.String(), Object: o}
+	m := Message{Role: role.String(), Content: content.String(), Object: o}
 	for _, part := range content.List() {
 		text, _ := part.Member("text")
 		m.Content += text.String()
 	}
-	return nil
+	return m, nil
 }
 
 // value is what a template sees of a message.

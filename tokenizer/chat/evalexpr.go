@@ -189,6 +189,11 @@ func (r *run) binary(op string, l, right value) value {
 	case "+":
 		return r.add(l, right)
 	case "*":
+		for _, pair := range [][2]value{{l, right}, {right, l}} {
+			if _, big := pair[1].(*big.Int); big && isSequence(pair[0]) {
+				raise("OverflowError", "cannot fit 'int' into an index-sized integer")
+			}
+		}
 		if n, ok := small(right); ok {
 			if v := r.times(l, n); v != nil {
 				return v

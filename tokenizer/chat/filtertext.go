@@ -79,6 +79,9 @@ func filterWordwrap(r *run, a []value) value {
 	return joinText(&r.meter, out, wrap)
 }
 
+// wrapSpace is the white space of textwrap.
+func wrapSpace(r rune) bool { return strings.ContainsRune("\t\n\v\f\r ", r) }
+
 // wrapLine fills lines with the chunks of a text: words and the white space between them. White space is dropped where a line is broken.
 func wrapLine(s string, width int, breakLong, hyphens bool) []string {
 	chunks := wrapChunks(s, hyphens)
@@ -86,7 +89,7 @@ func wrapLine(s string, width int, breakLong, hyphens bool) []string {
 	for len(chunks) > 0 {
 		var row []string
 		n := 0
-		if isBlank(chunks[0]) && len(rows) > 0 {
+		if strings.Trim(chunks[0], " \t\n\v\f\r") == "" && len(rows) > 0 {
 			chunks = chunks[1:]
 		}
 		for len(chunks) > 0 && n+runeCount(chunks[0]) <= width {
@@ -119,8 +122,8 @@ func wrapLine(s string, width int, breakLong, hyphens bool) []string {
 func wrapChunks(s string, hyphens bool) []string {
 	var chunks []string
 	for s != "" {
-		blank := isSpace(rune(s[0]))
-		end := strings.IndexFunc(s, func(r rune) bool { return isSpace(r) != blank })
+		blank := wrapSpace(rune(s[0]))
+		end := strings.IndexFunc(s, func(r rune) bool { return wrapSpace(r) != blank })
 		if end < 0 {
 			end = len(s)
 		}
@@ -242,7 +245,10 @@ func filterXMLAttr(r *run, a []value) value {
 		if _, missing := d.values[i].(*undefined); missing || d.values[i] == (none{}) {
 			continue
 		}
-		key := str(&r.meter, k)
+		key, ok := asString(k)
+		if !ok {
+			raise("TypeError", "expected string or bytes-like object, got '%s'", typeName(k))
+		}
 		if strings.ContainsAny(key, " \t\n\r\f\v/>=") {
 			raise("ValueError", "Invalid character in attribute name: %s", quote(key))
 		}

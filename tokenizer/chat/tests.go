@@ -42,8 +42,8 @@ func testTable() map[string]filter {
 		}},
 		"defined":   one(func(_ *run, v value) bool { return !isUndefined(v) }),
 		"undefined": one(func(_ *run, v value) bool { return isUndefined(v) }),
-		"filter":    one(func(r *run, v value) bool { _, ok := r.t.filters[str(&r.meter, v)]; return ok }),
-		"test":      one(func(r *run, v value) bool { _, ok := r.t.tests[str(&r.meter, v)]; return ok }),
+		"filter":    one(func(r *run, v value) bool { return named(r, r.t.filters, v) }),
+		"test":      one(func(r *run, v value) bool { return named(r, r.t.tests, v) }),
 		"none":      one(func(_ *run, v value) bool { return v == none{} }),
 		"boolean":   isNumberOf("bool"), "integer": isNumberOf("int"), "float": isNumberOf("float"), "number": isNumberOf("bool", "int", "float"),
 		"string": isNumberOf("str", "Markup"), "mapping": isNumberOf("dict"), "escaped": isNumberOf("Markup"),
@@ -63,6 +63,13 @@ func testTable() map[string]filter {
 		}
 	}
 	return t
+}
+
+// named reports whether a table has an entry of this name.
+func named(r *run, table map[string]filter, v value) bool {
+	name, ok := hash(&r.meter, v).(string)
+	_, found := table[name]
+	return ok && found
 }
 
 func isUndefined(v value) bool {
