@@ -104,6 +104,14 @@ func TestTalkOnTerminal(t *testing.T) {
 		t.Errorf("history: %q, want %q", got, want)
 	}
 
+	// A terminal without cursor movements gets plain lines.
+	keys, screen, wait = terminal(t, []string{"chat", "-m", model, "-n", "3", "-q"}, []string{"TERM=dumb", "XDG_STATE_HOME=" + state})
+	screen.await(t, "> ")
+	press(keys, "What news?\n")
+	screen.await(t, "> ")
+	press(keys, "/exit\n")
+	wait(0)
+
 	keys, screen, wait = terminal(t, []string{"run", "-i", "-m", model, "-p", "HAMLET.", "-n", "20", "--temp", "0", "-r", "ASTRO", "--no-history"}, env)
 	screen.await(t, " THURD SATURTH")
 	screen.await(t, "\x1b[1;32mASTRO")

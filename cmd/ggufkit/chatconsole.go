@@ -67,7 +67,7 @@ func openConsole(c *cli.Context, u *ui) (*console, error) {
 		}
 		k.lines = e
 	} else {
-		k.lines = &plainLines{r: bufio.NewReader(u.in), out: u.out, silent: !typed}
+		k.lines = &plainLines{r: bufio.NewReader(u.in), prompts: u.err, silent: !typed}
 	}
 	// An interrupt ends a reply, no longer the command.
 	signal.Reset(os.Interrupt)
@@ -159,14 +159,14 @@ func (k *console) reply(ctx context.Context, f func(ctx context.Context) error) 
 
 // plainLines reads from a pipe, a file or a simple terminal.
 type plainLines struct {
-	r      *bufio.Reader
-	out    io.Writer
-	silent bool // no prompts
+	r       *bufio.Reader
+	prompts io.Writer
+	silent  bool // no prompts
 }
 
 func (p *plainLines) read(prompt string) (string, error) {
 	if !p.silent {
-		fmt.Fprint(p.out, prompt)
+		fmt.Fprint(p.prompts, prompt)
 	}
 	var line []byte
 	for {
