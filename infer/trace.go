@@ -68,10 +68,8 @@ func (t *Trace) Ops() []TraceOp {
 	return out
 }
 
-// Reset forgets all sums and spans.
-func (t *Trace) Reset() {
-	*t = Trace{Paused: t.Paused, Timed: t.Timed, Spans: t.Spans, Labels: t.Labels}
-}
+// Reset forgets the sums. Spans stay.
+func (t *Trace) Reset() { t.ops, t.order = nil, nil }
 
 // traced is a backend under a trace's eyes. What it does not watch goes straight to the backend.
 type traced struct {

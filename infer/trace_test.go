@@ -206,8 +206,7 @@ func TestTraceEvents(t *testing.T) {
 		t.Errorf("%d events of operations, %d lost", n, trace.Lost())
 	}
 
-	trace.Reset()
-	trace.Spans = 3
+	*trace = Trace{Timed: true, Spans: 3}
 	if _, err := s.Append(m.ids(1)); err != nil {
 		t.Fatal(err)
 	}
