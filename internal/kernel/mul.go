@@ -30,6 +30,10 @@ type Multiplier struct {
 	rounded []float32           // the same in 8 bits and widened again, for types that tile kernels cannot take
 	workers []workspace
 	jobs    []job
+	x       []float32 // rows of the product being computed, and how many
+	n       int
+	// Methods as functions for the pool, made once: to make them allocates.
+	quantizeItem, packItem, pieceItem func(worker, i int)
 }
 
 // workspace is what one worker computes in.
@@ -43,6 +47,7 @@ type workspace struct {
 	tile    tile
 	tileF32 tileF32
 	dots    dotJob
+	out     panelOut
 }
 
 // NewMultiplier makes a multiplier; exact chooses float32 activations instead of 8 bits.
@@ -51,7 +56,11 @@ func NewMultiplier(pool *par.Pool, exact bool) *Multiplier {
 }
 
 func newMultiplier(s *set, pool *par.Pool, exact bool) *Multiplier {
-	return &Multiplier{set: s, pool: pool, exact: exact, workers: make([]workspace, pool.Threads())}
+	m := &Multiplier{set: s, pool: pool, exact: exact, workers: make([]workspace, pool.Threads())}
+	m.quantizeItem = func(_, i int) { s.quantize(m.acts.row(i), m.x[i*m.acts.k:][:m.acts.k]) }
+	m.packItem = func(_, i int) { s.packTile(&m.packed, &m.acts, i) }
+	m.pieceItem = m.findPiece
+	return m
 }
 
 // method is how a product is computed.
@@ -68,7 +77,7 @@ const (
 
 // job is a product and how its rows are shared out: count pieces of grain rows.
 type job struct {
-	*Product
+	Product
 	method       method
 	grain, count int
 	// The set's routines for the type, where the method has need of them.
@@ -83,32 +92,36 @@ func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
 		return
 	}
 	k := products[0].W.k
-	x = x[:n*k]
+	m.x, m.n = x[:n*k], n
 	m.jobs = m.jobs[:0]
-	for i := range products {
-		p := &products[i]
+	for _, p := range products {
 		if p.W.k != k {
 			panic("kernel: matrices of one product have rows of different length")
 		}
 		_ = p.Y[:n*p.W.rows]
 		m.jobs = append(m.jobs, m.newJob(p, n))
 	}
-	m.prepare(x, n, k)
+	m.prepare(m.x, n, k)
 	m.shareOut()
 	total := 0
-	for _, j := range m.jobs {
-		total += j.count
+	for i := range m.jobs {
+		total += m.jobs[i].count
 	}
-	m.pool.For(total, func(worker, i int) {
-		for j := range m.jobs {
-			job := &m.jobs[j]
-			if i < job.count {
-				m.piece(&m.workers[worker], job, x, n, i*job.grain, min((i+1)*job.grain, job.W.rows))
-				return
-			}
-			i -= job.count
+	m.pool.For(total, m.pieceItem)
+	clear(m.jobs) // keeps nothing of the caller's
+	m.x = nil
+}
+
+// findPiece computes piece i of all jobs' pieces.
+func (m *Multiplier) findPiece(worker, i int) {
+	for j := range m.jobs {
+		job := &m.jobs[j]
+		if i < job.count {
+			m.piece(&m.workers[worker], job, m.x, m.n, i*job.grain, min((i+1)*job.grain, job.W.rows))
+			return
 		}
-	})
+		i -= job.count
+	}
 }
 
 // Below these numbers of rows of x, stored rows are multiplied as they are; from there on unpacking panels pays.
@@ -119,7 +132,7 @@ const (
 )
 
 // newJob decides how a product is computed for n rows of x.
-func (m *Multiplier) newJob(p *Product, n int) job {
+func (m *Multiplier) newJob(p Product, n int) job {
 	j := job{Product: p, method: byRounded}
 	typ := p.W.typ
 	switch {
@@ -148,7 +161,8 @@ func (m *Multiplier) newJob(p *Product, n int) job {
 // prepare brings the activations into the forms that the jobs need.
 func (m *Multiplier) prepare(x []float32, n, k int) {
 	var quantized, bytes, words, codec, wide, rounded bool
-	for _, j := range m.jobs {
+	for i := range m.jobs {
+		j := &m.jobs[i]
 		switch j.method {
 		case byDots:
 			quantized = true
@@ -168,10 +182,12 @@ func (m *Multiplier) prepare(x []float32, n, k int) {
 		}
 	}
 	if quantized {
-		m.set.quantizeRows(m.pool, &m.acts, x, n, k)
+		m.acts.reshape(n, k)
+		m.pool.For(n, m.quantizeItem)
 	}
 	if bytes || words {
-		m.set.pack(m.pool, &m.packed, &m.acts, bytes, words)
+		m.packed.reshape(&m.acts, bytes, words)
+		m.pool.For(tileCount(n), m.packItem)
 	}
 	if codec {
 		m.blocks = append(m.blocks, make([]block.Activations, max(n-len(m.blocks), 0))...)

@@ -3,7 +3,8 @@ package kernel
 // panel computes the rows of one panel, from row lo on, for all columns.
 func (m *Multiplier) panel(w *workspace, j *job, x []float32, n, lo int) {
 	src := rowBlocks{data: j.W.data[lo*j.W.stride:], stride: j.W.stride, blocks: j.W.blocks}
-	out := panelOut{y: j.Y[lo:], ldy: j.W.rows, bias: j.Bias, rows: min(panelRows, j.W.rows-lo)}
+	out := &w.out
+	*out = panelOut{y: j.Y[lo:], ldy: j.W.rows, bias: j.Bias, rows: min(panelRows, j.W.rows-lo)}
 	if out.bias != nil {
 		out.bias = out.bias[lo:]
 	}
@@ -14,11 +15,11 @@ func (m *Multiplier) panel(w *workspace, j *job, x []float32, n, lo int) {
 	}
 	switch j.method {
 	case byTiles:
-		m.tiles(w, j, src, &out, n, lo)
+		m.tiles(w, j, src, n, lo)
 	case byRounded:
-		m.wideTiles(w, j.W, src, &out, m.rounded, n)
+		m.wideTiles(w, j.W, src, m.rounded, n)
 	default:
-		m.wideTiles(w, j.W, src, &out, m.wide, n)
+		m.wideTiles(w, j.W, src, m.wide, n)
 	}
 	out.finish(n)
 }
@@ -76,7 +77,8 @@ func (o *panelOut) finish(n int) {
 }
 
 // tiles unpacks the panel and multiplies it with all tiles of the packed activations.
-func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, out *panelOut, n, lo int) {
+func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, n, lo int) {
+	out := &w.out
 	format, groups := j.panel, j.W.k/blockK
 	if size := groups * format.blockBytes(); len(w.panel) < size {
 		w.panel = alignedBytes(size)
@@ -127,7 +129,8 @@ const wideBlock = 1024
 
 // wideTiles decodes the panel, block by block, and multiplies it with all columns of x. The sum of an element goes on from block
 // to block as if there were none.
-func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, out *panelOut, x []float32, n int) {
+func (m *Multiplier) wideTiles(w *workspace, mat *Matrix, src rowBlocks, x []float32, n int) {
+	out := &w.out
 	if w.wide == nil {
 		w.wide = alignedFloats(wideBlock * panelRows)
 	}

@@ -1,10 +1,6 @@
 package kernel
 
-import (
-	"math"
-
-	"github.com/ggufkit/ggufkit/internal/par"
-)
+import "math"
 
 // activations are n rows of k values in 8 bits, as block.Activations defines them: x = scale * q with one scale for 32 elements.
 // Values that are not whole groups of 32 cannot be held.
@@ -75,12 +71,6 @@ func quantizeGeneric(a activations, x []float32) {
 	}
 }
 
-// quantizeRows fills a from n rows of k values.
-func (s *set) quantizeRows(pool *par.Pool, a *activations, x []float32, n, k int) {
-	a.reshape(n, k)
-	pool.For(n, func(_, i int) { s.quantize(a.row(i), x[i*k:][:k]) })
-}
-
 // tileCount is the number of tiles, of at most tileColumns and as equal as can be, for n columns.
 func tileCount(n int) int { return (n + tileColumns - 1) / tileColumns }
 
@@ -93,15 +83,15 @@ func tileAt(n, count, i int) (first, columns int) {
 // packed is activations in the order that tile kernels read, tile after tile: that of columns from c on starts at q[c*k*size],
 // s[2*c*k/32] and h[2*c*k/32].
 type packed struct {
-	n, k int
-	q    []byte    // in 8 bits
-	w    []byte    // the same in 16 bits
-	s, h []float32 // see tile
+	bytes, words bool      // which of q and w there are
+	q            []byte    // in 8 bits
+	w            []byte    // the same in 16 bits
+	s, h         []float32 // see tile
 }
 
-// pack lays out the tiles of a: bytes, words or both.
-func (s *set) pack(pool *par.Pool, p *packed, a *activations, bytes, words bool) {
-	p.n, p.k = a.n, a.k
+// reshape makes room for the tiles of a: as bytes, words or both.
+func (p *packed) reshape(a *activations, bytes, words bool) {
+	p.bytes, p.words = bytes, words
 	groups := a.n * a.k / blockK
 	p.s, p.h = grow(p.s, 2*groups), grow(p.h, 2*groups)
 	if bytes {
@@ -110,20 +100,21 @@ func (s *set) pack(pool *par.Pool, p *packed, a *activations, bytes, words bool)
 	if words {
 		p.w = grow(p.w, 2*a.n*a.k)
 	}
-	count := tileCount(a.n)
-	pool.For(count, func(_, i int) {
-		first, columns := tileAt(a.n, count, i)
-		for c := range columns {
-			p.scales(a, first, columns, c)
-			q := a.q[(first+c)*a.k:][:a.k]
-			if bytes {
-				s.packBytes(p.q[first*a.k:][:columns*a.k], q, columns, c)
-			}
-			if words {
-				s.packWords(p.w[2*first*a.k:][:2*columns*a.k], q, columns, c)
-			}
+}
+
+// packTile lays out tile i of a.
+func (s *set) packTile(p *packed, a *activations, i int) {
+	first, columns := tileAt(a.n, tileCount(a.n), i)
+	for c := range columns {
+		p.scales(a, first, columns, c)
+		q := a.q[(first+c)*a.k:][:a.k]
+		if p.bytes {
+			s.packBytes(p.q[first*a.k:][:columns*a.k], q, columns, c)
 		}
-	})
+		if p.words {
+			s.packWords(p.w[2*first*a.k:][:2*columns*a.k], q, columns, c)
+		}
+	}
 }
 
 // scales packs the scales and sums of column c of a tile.
