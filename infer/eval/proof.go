@@ -18,10 +18,13 @@ const (
 	// tensorFactor is how many times what its type explains a tensor's error may be.
 	tensorFactor = 2
 	// groupFactor is the same for a group of 32 elements in a row, the unit of most scales.
-	groupFactor = 4
+	groupFactor = 2
+	// farFactor stands for groupFactor in a tensor that was made with an importance matrix: for the sake of one important element others of its
+	// group may be off by far.
+	farFactor = 12
 	// slopeFactor is how many times the explained relative error the size of a group as a whole may be off: a wrong scale shifts all of a group
 	// one way, which rounding does not.
-	slopeFactor = 1.5
+	slopeFactor = 1
 	// operationFactor is how many times what its weight explains the local error of an operation may be.
 	operationFactor = 2
 	// roundings is the relative error that the order of additions in float32 explains in the result of any operation.

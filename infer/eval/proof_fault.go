@@ -38,18 +38,15 @@ func (w *weighing) fault(ctx context.Context, t *TensorProof) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if cosine > 0.9 {
-			return fmt.Sprintf("its rows are in another order: row %d holds row %d of the checkpoint's, and %d of %d rows differ", w.badRow, from, t.BadRows, t.Rows), nil
+		if cosine > 0.9 && from != w.badRow {
+			return fmt.Sprintf("its rows are in another order: %s holds %s of the checkpoint's, and %d of %d rows differ",
+				w.rowName(w.badRow), w.rowName(from), t.BadRows, t.Rows), nil
 		}
 	}
 	if w.outliers > 0 {
 		o := &t.Worst[0]
-		in := ""
-		if len(w.tensor.Shape) > 2 {
-			in = fmt.Sprintf(" of expert %d", o.Expert)
-		}
-		return fmt.Sprintf("%d of %d groups of %d elements are not explained by the type: the worst, row %d%s, block %d, elements %d to %d, is %.4g times the checkpoint's with an error of %.3g",
-			t.Outliers, t.Groups, groupSize, o.Row, in, o.Block, o.First, o.Last, o.Slope, o.Error), nil
+		return fmt.Sprintf("%d of %d groups of %d elements are not explained by the type: the worst, %s, block %d, elements %d to %d, is %.4g times the checkpoint's with an error of %.3g",
+			t.Outliers, t.Groups, groupSize, w.expertRow(o.Row, o.Expert), o.Block, o.First, o.Last, o.Slope, o.Error), nil
 	}
 	return "its error is more than the type explains", nil
 }
@@ -80,4 +77,14 @@ func (w *weighing) origin(ctx context.Context, row uint64) (from uint64, best fl
 		}
 	}
 	return from, best, nil
+}
+
+// rowName is what a message calls a row.
+func (w *weighing) rowName(row uint64) string { return w.expertRow(w.within(row)) }
+
+func (w *weighing) expertRow(number, expert uint64) string {
+	if len(w.tensor.Shape) < 3 {
+		return fmt.Sprintf("row %d", number)
+	}
+	return fmt.Sprintf("row %d of expert %d", number, expert)
 }

@@ -70,6 +70,11 @@ func (p *prover) settings(context.Context) error {
 	if checkpoint.LocalRope == checkpoint.Rope && file.LocalRope == file.Rope {
 		file.LocalRope, checkpoint.LocalRope = arch.Rope{}, arch.Rope{}
 	}
+	for _, r := range []*arch.Rope{&file.Rope, &file.LocalRope, &checkpoint.Rope, &checkpoint.LocalRope} {
+		if r.Scaling == "" {
+			r.OrigCtx = 0 // which scaling alone needs; it may be the context of the training
+		}
+	}
 	if file.NVocab == 0 || checkpoint.NVocab == 0 { // the embeddings decide
 		file.NVocab, checkpoint.NVocab = 0, 0
 	}

@@ -42,8 +42,6 @@ type Outlier struct {
 	Error     Number `json:"error"`
 	Explained Number `json:"explained"`
 	Slope     Number `json:"slope"` // the file's values are about this many times the checkpoint's
-
-	row uint64 // of all matrices
 }
 
 // excess is how many times what is explained the error is, for a ranking.
@@ -70,8 +68,9 @@ type lost struct {
 
 const (
 	groupSize = 32
-	slabSize  = 1 << 18 // elements that a thread takes at once
-	mostWorst = 4       // outliers that are told
+	halfStep  = 1.0 / (1 << 25) // half the distance of the smallest F16 values: a quantized file may have been F16 before
+	slabSize  = 1 << 18         // elements that a thread takes at once
+	mostWorst = 4               // outliers that are told
 )
 
 // weights compares all tensors. Of those that the run multiplies by it keeps what their types explain.
@@ -150,7 +149,7 @@ func (p *prover) weigh(ctx context.Context, t *gguf.Tensor, pieces []infer.TapWe
 	if w.rowBytes, err = t.Type.RowBytes(w.width); err != nil {
 		return out, err
 	}
-	if len(pieces) == 0 {
+	if len(t.Shape) == 1 || !cover(pieces, t.Rows()) { // a vector, one that the run does not use, or several matrices
 		pieces = []infer.TapWeight{{Tensor: t.Name, Rows: int(t.Rows())}}
 	}
 	for _, piece := range pieces {
@@ -160,11 +159,29 @@ func (p *prover) weigh(ctx context.Context, t *gguf.Tensor, pieces []infer.TapWe
 		}
 		p.lost[lostKey{t.Name, piece.Row}] = l
 	}
+	w.result(&out)
+	out.Fault, err = w.fault(ctx, &out)
+	return out, err
+}
+
+// result fills in what has been measured.
+func (w *weighing) result(out *TensorProof) {
+	w.allow()
 	out.Error, out.Explained = Number(w.relative(w.diff)), Number(w.relative(w.own))
 	out.Cosine, out.MaxError = Number(w.cosine()), Number(w.largest)
 	out.Groups, out.Outliers, out.Worst, out.BadRows = w.groups, w.outliers, w.worst, w.badRows
-	out.Fault, err = w.fault(ctx, &out)
-	return out, err
+}
+
+// cover reports whether pieces follow each other and make up all rows.
+func cover(pieces []infer.TapWeight, rows uint64) bool {
+	var next uint64
+	for _, piece := range pieces {
+		if uint64(piece.Row) != next {
+			return false
+		}
+		next += uint64(piece.Rows)
+	}
+	return next == rows
 }
 
 // weighing is the comparison of one tensor at work.
@@ -184,7 +201,9 @@ type sums struct {
 	shift    float64 // sum of the differences
 	elements uint64
 	groups   uint64
+	same     uint64 // groups with the error that our quantizer makes
 	outliers uint64
+	far      uint64 // those of the outliers that no importance matrix explains
 	worst    []Outlier
 	badRows  uint64
 	badRow   uint64    // the first that is different altogether
@@ -229,6 +248,16 @@ func (w *weighing) piece(ctx context.Context, lo, hi uint64, l *lost, threads in
 	return nil
 }
 
+// allow takes back the outliers that an importance matrix explains, if there was one: without, nearly all groups have the error that our
+// quantizer makes.
+func (w *weighing) allow() {
+	if float64(w.same) >= 0.9*float64(w.groups) {
+		return
+	}
+	w.outliers = w.far
+	w.worst = slices.DeleteFunc(w.worst, func(o Outlier) bool { return o.excess() <= farFactor })
+}
+
 // merge adds the sums of a slab.
 func (w *weighing) merge(s *sums, l *lost) {
 	w.contrast.merge(&s.contrast)
@@ -236,7 +265,9 @@ func (w *weighing) merge(s *sums, l *lost) {
 	w.shift += s.shift
 	w.elements += s.elements
 	w.groups += s.groups
+	w.same += s.same
 	w.outliers += s.outliers
+	w.far += s.far
 	w.badRows += s.badRows
 	w.badRow = min(w.badRow, s.badRow)
 	w.worst = ranked(append(w.worst, s.worst...))
@@ -313,6 +344,9 @@ func (w *weighing) row(row uint64, ref, got, own []float32, s *sums) {
 		s.rows = append(s.rows, lostInRow)
 	}
 	exact := exactness * exactness * whole.ref
+	if info, _ := w.tensor.Type.Info(); info.Quantized() {
+		exact += halfStep * halfStep * float64(len(ref))
+	}
 	if !(whole.diff <= groupFactor*groupFactor*lostInRow+exact) {
 		s.badRows++
 		if !(whole.diff <= 0.25*whole.ref) {
@@ -320,7 +354,9 @@ func (w *weighing) row(row uint64, ref, got, own []float32, s *sums) {
 		}
 	}
 	if whole.diff == lostInRow && whole.diff == 0 {
-		s.groups += uint64(len(ref)+groupSize-1) / groupSize
+		n := uint64(len(ref)+groupSize-1) / groupSize
+		s.groups += n
+		s.same += n
 		return
 	}
 	least, floor := 0.0, exact/float64(len(ref))
@@ -331,10 +367,17 @@ func (w *weighing) row(row uint64, ref, got, own []float32, s *sums) {
 		end := min(at+groupSize, len(ref))
 		g := grouped(ref[at:end], got[at:end], own[at:end])
 		s.groups++
-		if g.explains(max(g.own, least*g.ref), floor*float64(end-at)) {
+		if g.alike() {
+			s.same++
+		}
+		squares, floor := max(g.own, least*g.ref), floor*float64(end-at)
+		if g.explains(squares, floor) {
 			continue
 		}
 		s.outliers++
+		if !(g.diff <= farFactor*farFactor*squares+floor) {
+			s.far++
+		}
 		s.worst = ranked(append(s.worst, w.outlier(row, uint64(at), uint64(end), &g)))
 	}
 }
@@ -348,6 +391,11 @@ func grouped(ref, got, own []float32) group {
 		g.ownDot += r * o
 	}
 	return g
+}
+
+// alike reports whether the group has the error that our quantizer makes, give or take a twentieth.
+func (g *group) alike() bool {
+	return math.Abs(math.Sqrt(g.diff)-math.Sqrt(g.own)) <= 0.05*math.Sqrt(g.own)
 }
 
 // explains reports whether the squared error that a type explains, and some rounding, account for the group's.
@@ -365,13 +413,19 @@ func (g *group) explains(squares, floor float64) bool {
 // outlier describes a group.
 func (w *weighing) outlier(row, first, end uint64, g *group) Outlier {
 	info, _ := w.tensor.Type.Info()
-	o := Outlier{row: row, Row: row, Block: first / uint64(max(info.Block, 1)), First: first, Last: end - 1}
-	if len(w.tensor.Shape) > 2 && w.tensor.Shape[1] > 0 {
-		o.Row, o.Expert = row%w.tensor.Shape[1], row/w.tensor.Shape[1]
-	}
+	o := Outlier{Block: first / uint64(max(info.Block, 1)), First: first, Last: end - 1}
+	o.Row, o.Expert = w.within(row)
 	o.Error, o.Explained = Number(g.relative(g.diff)), Number(g.relative(g.own))
 	if g.ref > 0 {
 		o.Slope = Number(g.dot / g.ref)
 	}
 	return o
+}
+
+// within is a row by its number in the matrix that it belongs to, and the number of that among several.
+func (w *weighing) within(row uint64) (number, expert uint64) {
+	if len(w.tensor.Shape) < 3 {
+		return row, 0
+	}
+	return row % w.tensor.Shape[1], row / w.tensor.Shape[1]
 }
