@@ -66,7 +66,7 @@ func startGeneration(c *cli.Context, u *ui, interactive bool) (*generation, erro
 		return nil, err
 	}
 	start := time.Now()
-	g := &generation{sampler: samplerOptions(c, rand.Uint64()>>1), stops: c.StringSlice("reverse-prompt")}
+	g := &generation{sampler: samplerOptions(c, uint64(rand.Uint32())), stops: c.StringSlice("reverse-prompt")}
 	if _, err := sample.New(g.sampler); err != nil {
 		return nil, usagef("see 'ggufkit "+c.Command.Name+" --help'", "%v", err)
 	}
@@ -101,6 +101,7 @@ func (g *generation) describe(u *ui) {
 	u.note("weights: %s, shared with other processes that run the file", size(m.Weights))
 	u.note("cache: %s a token in %s, %s for a full context of %d tokens", size(m.CachePosition), m.CacheType, size(m.Cache), m.Context)
 	u.note("scratch: %s for batches of %d tokens", size(m.Scratch), m.Batch)
+	u.note("seed: %d", g.sampler.Seed)
 }
 
 // text is what a model wrote, and how.
