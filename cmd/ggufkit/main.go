@@ -81,6 +81,7 @@ func newApp(u *ui) *cli.App {
 			metaCommand(u),
 			runCommand(u),
 			chatCommand(u),
+			chatTemplateCommand(u),
 			tokenizeCommand(u),
 			logitsCommand(u),
 			perplexityCommand(u),
@@ -94,7 +95,7 @@ func newApp(u *ui) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {},
 		Action:                    cli.ShowAppHelp,
 	}
-	for _, c := range slices.Concat(app.Commands, app.Command("meta").Subcommands) {
+	for _, c := range slices.Concat(app.Commands, app.Command("meta").Subcommands, app.Command("chat-template").Subcommands) {
 		c.OnUsageError = wrongUsage
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {

@@ -142,6 +142,9 @@ func (l *lexer) tag(i int) {
 	l.advance(body)
 	switch kind {
 	case '#':
+		if body == len(l.src) {
+			return // Jinja lets it pass
+		}
 		end := strings.Index(l.src[body:], "#}")
 		if end < 0 {
 			l.fail(i, "Missing end of comment tag")
@@ -200,6 +203,9 @@ func (l *lexer) rawBegin(i int) int {
 
 // raw cuts the text up to {% endraw %}.
 func (l *lexer) raw() {
+	if l.pos == len(l.src) {
+		return // Jinja lets it pass
+	}
 	for i := l.pos; ; i += 2 {
 		j := strings.Index(l.src[i:], "{%")
 		if j < 0 {
