@@ -8,7 +8,7 @@ import (
 
 // A token costs hardly any memory but its place in the cache, however many threads there are.
 func TestAllocationsOfAToken(t *testing.T) {
-	const most = 24 // for two blocks
+	const most = 8
 	m := quantTiny(gguf.Q4_K)
 	for _, o := range []Options{{Threads: 1}, {Threads: 3}, {Threads: 3, Cache: CacheQ8_0}} {
 		s := newSession(t, m.load(t, o))
