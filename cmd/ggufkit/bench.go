@@ -125,6 +125,9 @@ func (b *benchRun) model(path string, o infer.Options) error {
 			KeyType: strings.ToLower(memory.CacheType), ValueType: strings.ToLower(memory.CacheType),
 			Precision: precisionName(o.Precision), Time: time.Now().UTC().Truncate(time.Second),
 		}
+		if test.Depth > 0 {
+			b.u.note("test %d of %d: %s, %s: computing the depth", b.done, total, path, test)
+		}
 		result, err := eval.Bench(b.c.Context, m, test, eval.BenchOptions{
 			Runs: b.runs, NoWarmup: b.c.Bool("no-warmup"), Seed: b.c.Uint64("seed"), Trace: b.trace,
 			Progress: func(run, runs int) {
