@@ -60,11 +60,6 @@ func MeasurePeak(f *gguf.File, threads int) Peak {
 	return Peak(kernel.MeasurePeak(pool, memory))
 }
 
-// Better takes the higher of each of two measurements.
-func (p Peak) Better(o Peak) Peak {
-	return Peak{Bytes: max(p.Bytes, o.Bytes), Floats: max(p.Floats, o.Floats), Read: max(p.Read, o.Read)}
-}
-
 // Shares are parts of the peak that work of some nanoseconds reaches: of the multiplications, each kind against its own peak, and of reading. 0
 // where the peak is not known.
 func (p Peak) Shares(w Work, ns float64) (arithmetic, read float64) {
