@@ -68,9 +68,9 @@ func anonymous(t *testing.T) uint64 {
 // closeTo fails unless the memory is what was told, within 2 % or 16 MB.
 func closeTo(t *testing.T, got, told uint64) {
 	t.Helper()
-	t.Logf("%s, told %s", mebibytes(got), mebibytes(told))
+	t.Logf("%s, told %s", sizeText(got), sizeText(told))
 	if d := max(got, told) - min(got, told); d > max(told/50, 16<<20) {
-		t.Errorf("the process takes %s, told were %s", mebibytes(got), mebibytes(told))
+		t.Errorf("the process takes %s, told were %s", sizeText(got), sizeText(told))
 	}
 }
 

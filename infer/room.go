@@ -26,7 +26,7 @@ func (s system) room() (n uint64, what string) {
 		}
 	}
 	if kb, ok := s.field("proc/meminfo", "MemAvailable:"); ok && kb < math.MaxUint64/1024 {
-		bound(kb*1024, "the memory that the machine has available")
+		bound(kb*1024, "memory that the machine has available")
 	}
 	for _, g := range s.groups() {
 		// A group's limit holds for all below it.
@@ -38,7 +38,7 @@ func (s system) room() (n uint64, what string) {
 					b, _ := s.field(path.Join(at, "memory.stat"), reclaimable)
 					used -= min(b, used)
 				}
-				bound(limit-min(used, limit), fmt.Sprintf("what %s of the control group leaves", g.limit))
+				bound(limit-min(used, limit), fmt.Sprintf("memory that %s of the control group leaves", g.limit))
 			}
 			if dir == "/" || dir == "." {
 				break
@@ -117,8 +117,8 @@ func (s system) checkRoom(m *arch.Memory) error {
 	if m.CacheType == gguf.F16.String() {
 		hint += ", or a cache of q8_0 (--cache-type q8_0), which takes about half"
 	}
-	return fmt.Errorf("a context of %d tokens takes %s for keys and values in %s and %s to compute in, more than the %s that are %s\nhint: %s",
-		m.Context, mebibytes(m.Cache), m.CacheType, mebibytes(m.Scratch), mebibytes(room), what, hint)
+	return fmt.Errorf("a context of %d tokens takes %s for keys and values in %s and %s to compute in, more than the %s of %s\nhint: %s",
+		m.Context, sizeText(m.Cache), m.CacheType, sizeText(m.Scratch), sizeText(room), what, hint)
 }
 
 // checkPages refuses to make a sequence longer that has no room to grow.
@@ -127,9 +127,14 @@ func (s system) checkPages(bytes uint64) error {
 	if bytes <= room {
 		return nil
 	}
-	return fmt.Errorf("more keys and values take %s, more than the %s that are %s\nhint: use a smaller context (-c), or a cache of q8_0 (--cache-type q8_0)",
-		mebibytes(bytes), mebibytes(room), what)
+	return fmt.Errorf("more keys and values take %s, more than the %s of %s\nhint: use a smaller context (-c), or a cache of q8_0 (--cache-type q8_0)",
+		sizeText(bytes), sizeText(room), what)
 }
 
-// mebibytes prints a number of bytes.
-func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// sizeText prints a number of bytes.
+func sizeText(n uint64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+}

@@ -60,7 +60,7 @@ func TestContextThatDoesNotFit(t *testing.T) {
 	small := &system{files(map[string]string{"proc/meminfo": "MemAvailable: 65536 kB\n"})}
 	// 2 blocks of 2 heads of 64 keys and values in 2 bytes are 1 KiB for a position.
 	err := loadError(t, m, Options{Context: 1 << 20, Batch: 64, Threads: 1, system: small}, none)
-	wantError(t, "too long", err, "a context of 1048576 tokens takes 1024.0 MiB", "F16", "64.0 MiB", "the machine has available", "-c 64", "--cache-type q8_0")
+	wantError(t, "too long", err, "a context of 1048576 tokens takes 1.00 GiB", "F16", "64.00 MiB", "the machine has available", "-c 64", "--cache-type q8_0")
 
 	if _, err := m.load(t, Options{Context: 32 << 10, Batch: 64, Threads: 1, system: small}).NewSession(); err != nil {
 		t.Errorf("a context that fits: %v", err)
@@ -74,7 +74,7 @@ func TestContextThatDoesNotFit(t *testing.T) {
 	full.root = files(map[string]string{"proc/meminfo": "MemAvailable: 63 kB\n"})
 	s.state.(*paged).layout.room = full.checkPages
 	_, err = s.Append(m.ids(1))
-	wantError(t, "no room to grow", err, "0.1 MiB", "smaller context", "q8_0")
+	wantError(t, "no room to grow", err, "0.06 MiB", "smaller context", "q8_0")
 	if s.Len() != before {
 		t.Errorf("%d positions afterwards, want %d", s.Len(), before)
 	}
