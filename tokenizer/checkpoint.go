@@ -15,7 +15,8 @@ import (
 
 // FromCheckpoint reads tokenizer.json, tokenizer.model, tokenizer_config.json, generation_config.json and the chat templates of a checkpoint folder.
 // rows is the number of rows of the embedding matrix: the vocabulary is padded to it, and ids beyond it are an error. pre overrides the recognized
-// pre-tokenizer if not "".
+// pre-tokenizer if not "". The vocabulary is compared with tokenizer.json on many texts, and refused, with the first text that differs, unless pre is given.
+// What GGUF cannot say is kept as Extras.
 func FromCheckpoint(dir string, rows int, pre string) (*Vocab, error) {
 	if rows < 1 || rows > vocabLimit {
 		return nil, fmt.Errorf("%s: an embedding of %d rows cannot have a tokenizer", dir, rows)
@@ -43,12 +44,18 @@ func FromCheckpoint(dir string, rows int, pre string) (*Vocab, error) {
 	}
 	slices.Sort(v.LStrip)
 	slices.Sort(v.RStrip)
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	if err := b.prove(pre != ""); err != nil {
+		return nil, err
+	}
 	ours := gguf.NewMeta()
 	v.writeExtras(ours)
 	for key := range ours.All() {
 		b.note("%s is written, since GGUF has no key for it; other programs ignore it", key)
 	}
-	return v, v.check()
+	return v, nil
 }
 
 // vocabBuilder fills a vocabulary from the files of a checkpoint.
@@ -58,7 +65,9 @@ type vocabBuilder struct {
 	rows int
 
 	source string // the file that the tokens come from
-	beyond []addedToken
+	// unlisted counts the pairs of tokens that make a token and are no merge.
+	unlisted int
+	beyond   []addedToken
 }
 
 func (b *vocabBuilder) note(format string, args ...any) {

@@ -17,6 +17,7 @@ const (
 	keyLStrip        = "ggufkit.tokenizer.lstrip_token_ids"
 	keyRStrip        = "ggufkit.tokenizer.rstrip_token_ids"
 	keyBert          = "ggufkit.tokenizer.bert_normalizer"
+	keyHuggingFace   = "tokenizer.huggingface.json" // the format's own
 )
 
 // Extras is what a tokenizer does beyond what GGUF has keys for.
@@ -32,6 +33,8 @@ type Extras struct {
 	// BertNormalizer says that a WordPiece vocabulary treats text as the model's own tokenizer does where llama.cpp differs: Hangul is decomposed with
 	// the accents, of marks only \p{Mn} are accents, characters without a meaning are taken out, and words of more than 100 characters are unknown.
 	BertNormalizer bool
+	// HuggingFace is a whole tokenizer.json. What it says about reading text counts, not what the other keys say; "" if they say all.
+	HuggingFace string
 }
 
 const nfc = "NFC"
@@ -77,6 +80,9 @@ func (v *Vocab) readExtras(m *gguf.Meta) error {
 		return err
 	}
 	if v.PrependScheme, err = optional(m.Str(keyPrependScheme)); err != nil {
+		return err
+	}
+	if v.HuggingFace, err = optional(m.Str(keyHuggingFace)); err != nil {
 		return err
 	}
 	if v.BertNormalizer, err = optional(m.Bool(keyBert)); err != nil {
@@ -125,6 +131,9 @@ func (v *Vocab) writeExtras(m *gguf.Meta) {
 	}
 	if v.PrependScheme != "" {
 		m.Set(keyPrependScheme, gguf.New(v.PrependScheme))
+	}
+	if v.HuggingFace != "" {
+		m.Set(keyHuggingFace, gguf.New(v.HuggingFace))
 	}
 	if v.BertNormalizer {
 		m.Set(keyBert, gguf.New(true))

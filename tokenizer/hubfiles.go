@@ -28,6 +28,7 @@ type object map[string]jsontext.Value
 type hubFiles struct {
 	dir                                            string
 	tokenizer                                      *tokenizerJSON
+	tokenizerText                                  []byte // tokenizer.json as it is
 	pieces                                         *pieceModel
 	tokenizerConfig, specialMap, config, genConfig object
 	added                                          map[string]int32 // added_tokens.json
@@ -63,6 +64,7 @@ type tokenizerBody struct {
 	UnkToken     string           `json:"unk_token"`
 	Prefix       string           `json:"continuing_subword_prefix"`
 	Suffix       string           `json:"end_of_word_suffix"`
+	FuseUnk      bool             `json:"fuse_unk"`
 	ByteFallback bool             `json:"byte_fallback"`
 	IgnoreMerges bool             `json:"ignore_merges"`
 	UnkID        *int             `json:"unk_id"`                   // Unigram
@@ -91,6 +93,8 @@ type component struct {
 	ChineseChars  *bool            `json:"handle_chinese_chars"`
 	StripAccents  *bool            `json:"strip_accents"`
 	Lowercase     *bool            `json:"lowercase"`
+	StripLeft     *bool            `json:"strip_left"` // Strip
+	StripRight    *bool            `json:"strip_right"`
 	Single        []jsontext.Value `json:"single"` // TemplateProcessing
 	Pair          []jsontext.Value `json:"pair"`   // TemplateProcessing
 }
@@ -99,11 +103,20 @@ type component struct {
 func openHubFiles(dir string) (*hubFiles, error) {
 	f := &hubFiles{dir: dir}
 	for name, dst := range map[string]any{
-		"tokenizer.json": &f.tokenizer, "tokenizer_config.json": &f.tokenizerConfig, "special_tokens_map.json": &f.specialMap,
+		"tokenizer_config.json": &f.tokenizerConfig, "special_tokens_map.json": &f.specialMap,
 		"config.json": &f.config, "generation_config.json": &f.genConfig, "added_tokens.json": &f.added,
 	} {
 		if err := f.readJSON(name, dst); err != nil {
 			return nil, err
+		}
+	}
+	var err error
+	if f.tokenizerText, err = f.read("tokenizer.json"); err != nil {
+		return nil, err
+	}
+	if f.tokenizerText != nil {
+		if f.tokenizer, err = parseTokenizer(f.tokenizerText); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, "tokenizer.json"), err)
 		}
 	}
 	if f.tokenizer == nil || len(f.tokenizer.Model.Merges) == 0 {
@@ -131,6 +144,12 @@ func openHubFiles(dir string) (*hubFiles, error) {
 		}
 	}
 	return f, nil
+}
+
+// parseTokenizer reads tokenizer.json.
+func parseTokenizer(data []byte) (*tokenizerJSON, error) {
+	t := new(tokenizerJSON)
+	return t, json.Unmarshal(data, t)
 }
 
 // read is the content of a file, nil if there is none.

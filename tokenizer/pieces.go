@@ -241,6 +241,7 @@ func (b *vocabBuilder) rankedPieces() error {
 		delete(vocab, t.Content)
 	}
 	if n := unlisted(vocab, listed); n > 0 {
+		b.unlisted = n
 		b.note("%s: %d pairs of tokens make a token without being among the merges; readers of GGUF merge them, the model's tokenizer does not", file, n)
 	}
 	return nil

@@ -55,6 +55,7 @@ type Tokenizer struct {
 
 	types   []TokenType // the vocabulary's, with the markers that are known by their text made Control
 	special *specials
+	source  *source // nil if the keys say all
 	enc     encoder
 	pre     *preTokenizer // of BPE, else nil
 	eog     map[int32]bool
@@ -85,6 +86,9 @@ func New(v *Vocab) (*Tokenizer, error) {
 	if err := t.model(v.index()); err != nil {
 		return nil, err
 	}
+	if err := t.whole(); err != nil {
+		return nil, err
+	}
 	set := func(dst *bool, src *bool) {
 		if src != nil {
 			*dst = *src
@@ -96,6 +100,26 @@ func New(v *Vocab) (*Tokenizer, error) {
 		set(&t.prefix, v.AddSpacePrefix)
 	}
 	return t, nil
+}
+
+// whole prepares the tokenizer.json that the file holds, if any.
+func (t *Tokenizer) whole() error {
+	if t.Vocab.HuggingFace == "" {
+		return nil
+	}
+	parsed, err := parseTokenizer([]byte(t.Vocab.HuggingFace))
+	if err != nil {
+		return fmt.Errorf("%s: %w", keyHuggingFace, err)
+	}
+	src, err := newSource(parsed)
+	if err != nil {
+		return fmt.Errorf("%s: %w\nhint: ggufkit meta rm takes the key out; then the other keys count", keyHuggingFace, err)
+	}
+	if id := src.highest(); int(id) >= len(t.Vocab.Tokens) {
+		return fmt.Errorf("%s: id %d is not among the %d tokens", keyHuggingFace, id, len(t.Vocab.Tokens))
+	}
+	t.source = src
+	return nil
 }
 
 // model chooses the encoder, and what holds where the file does not say.
@@ -252,6 +276,9 @@ func (t *Tokenizer) EncodeChat(prompt string) ([]int32, error) {
 
 // appendText encodes text fragment by fragment: special tokens stand for themselves, what is between them goes to the encoder.
 func (t *Tokenizer) appendText(out []int32, text string, parseSpecial bool) ([]int32, error) {
+	if t.source != nil {
+		return t.source.encode(out, text, parseSpecial)
+	}
 	var err error
 	for i, f := range t.special.split(text, parseSpecial) {
 		if f.id >= 0 {

@@ -3,11 +3,9 @@
 package chat
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 func oracle(t *testing.T, path string, v any) {
@@ -22,41 +20,6 @@ func oracleDir(t *testing.T) string {
 		t.Fatal("ORACLE names no folder of reference data")
 	}
 	return dir
-}
-
-// frozen is the time that the reference renderings were told.
-var frozen = time.Date(2026, 3, 7, 14, 5, 9, 0, time.UTC)
-
-// reference is what Python's Jinja2 did.
-type reference struct {
-	Out   *string
-	Error struct {
-		Type, Message string
-		ByDesign      bool `json:"by_design"` // raise_exception was called
-	}
-}
-
-// check compares a rendering with the reference.
-func (ref reference) check(t *testing.T, name, out string, err error) bool {
-	t.Helper()
-	var raised *Exception
-	var fault *Error
-	switch {
-	case ref.Out != nil:
-		if err != nil || out != *ref.Out {
-			t.Errorf("%s: %v\n got %q\nwant %q", name, err, out, *ref.Out)
-			return false
-		}
-	case ref.Error.ByDesign:
-		if !errors.As(err, &raised) || raised.Message != ref.Error.Message {
-			t.Errorf("%s: %v %q, want the exception %q", name, err, out, ref.Error.Message)
-			return false
-		}
-	case !errors.As(err, &fault) || fault.Kind != ref.Error.Type || fault.Message != ref.Error.Message:
-		t.Errorf("%s: %v %.60q, want %s: %s", name, err, out, ref.Error.Type, ref.Error.Message)
-		return false
-	}
-	return true
 }
 
 // TestOracleTemplates renders other people's templates as Python does, and fails where that fails, with the same message.
@@ -97,21 +60,7 @@ func TestOracleTemplates(t *testing.T) {
 
 // TestOracleCases are features of the language, one by one.
 func TestOracleCases(t *testing.T) {
-	var file struct {
-		Context map[string]Value
-		Cases   []struct {
-			reference
-			Template string
-		}
-	}
-	oracle(t, "chat/jinja_cases.json", &file)
-	for _, c := range file.Cases {
-		out, err := Render(c.Template, Context{Variables: file.Context, Now: frozen})
-		c.check(t, c.Template, out, err)
-	}
-	if len(file.Cases) < 341 {
-		t.Errorf("%d cases, there were more", len(file.Cases))
-	}
+	languageCases(t, filepath.Join(oracleDir(t), "chat", "jinja_cases.json"), true)
 }
 
 func TestOracleCheckpoints(t *testing.T) {

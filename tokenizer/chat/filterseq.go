@@ -425,6 +425,10 @@ func filterUnique(r *run, a []value) value {
 
 // extreme is min (sign -1) or max (sign 1); of equal ones it takes the first.
 func extreme(sign int) func(r *run, a []value) value {
+	op := "<"
+	if sign > 0 {
+		op = ">"
+	}
 	return func(r *run, a []value) value {
 		get := r.getter(orNone(a[2]), nil, !isTrue(a[1]))
 		next := walk(&r.meter, a[0])
@@ -439,7 +443,7 @@ func extreme(sign int) func(r *run, a []value) value {
 				return best
 			}
 			k := get(item)
-			if sign < 0 && less(&r.meter, k, key) || sign > 0 && less(&r.meter, key, k) {
+			if c, ok := order(&r.meter, k, key, op); ok && c == sign {
 				best, key = item, k
 			}
 		}

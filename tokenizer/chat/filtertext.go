@@ -285,6 +285,8 @@ func filterFileSize(r *run, a []value) value {
 		if n, ok = parseFloat(s); !ok {
 			raise("ValueError", "could not convert string to float: %s", quote(s))
 		}
+	} else if u, missing := a[0].(*undefined); missing {
+		u.fail(&r.meter)
 	} else if isNumber(a[0]) {
 		n = toFloat(a[0])
 	} else {

@@ -15,7 +15,7 @@ func (r *run) percent(s string, self, v value) string {
 		f.args = v.items
 	case *dict:
 		f.named = v
-	case *list, *rng, *namespace: // Python lets what has items stay unused
+	case *list, *rng, *undefined, bytes: // Python lets what has items stay unused
 		f.optional = true
 	}
 	t := text{m: &r.meter}

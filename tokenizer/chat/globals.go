@@ -78,9 +78,12 @@ func makeDict(r *run, args []value, named []kwarg) *dict {
 		raise("TypeError", "dict expected at most 1 argument, got %d", len(args))
 	}
 	if len(args) == 1 {
-		if from, ok := args[0].(*dict); ok {
+		switch from := args[0].(type) {
+		case *undefined:
+			from.fail(&r.meter)
+		case *dict:
 			d = from.copy(&r.meter)
-		} else {
+		default:
 			for _, pair := range elements(&r.meter, args[0]) {
 				kv := unpack(&r.meter, pair, 2)
 				d.set(&r.meter, kv[0], kv[1])

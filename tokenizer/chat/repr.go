@@ -121,6 +121,9 @@ func objectText(v value) string {
 		if v.self != nil {
 			return "<built-in method " + v.name + " of " + typeName(v.self) + " object>"
 		}
+		if v.name == "dict" {
+			return "<class 'dict'>"
+		}
 		return "<function " + v.name + ">"
 	}
 	return "<" + objectType(v) + ">"

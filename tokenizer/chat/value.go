@@ -181,8 +181,12 @@ func hash(m *meter, v value) any {
 		return bytesKey(v)
 	case *tuple:
 		return hashTuple(m, v)
-	case *list, *dict, *view:
+	case *list, *dict:
 		raise("TypeError", "unhashable type: '%s'", typeName(v))
+	case *view:
+		if v.kind != "dict_values" {
+			raise("TypeError", "unhashable type: '%s'", v.kind)
+		}
 	}
 	return v
 }

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Writes cases.json: what Python's Jinja2, set up as transformers does for chat templates, makes of templates written for this test.
 
-    gen.py > cases.json      needs jinja2 3.1
+    gen.py > cases.json                          needs jinja2 3.1
+    gen.py templates.json > differential.json    renders a list of templates with the variables of language.json
 """
+import copy
 import datetime
 import json
+import os
 import sys
 
 import jinja2
@@ -70,8 +73,20 @@ def raise_exception(message):
     raise jinja2.exceptions.TemplateError(message)
 
 
+class Generation(jinja2.ext.Extension):
+    tags = {"generation"}
+
+    def parse(self, parser):
+        lineno = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("_written"), [], [], body).set_lineno(lineno)
+
+    def _written(self, caller):
+        return caller()
+
+
 def environment():
-    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
 
     def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
         return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
@@ -80,6 +95,22 @@ def environment():
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = NOW.strftime
     return env
+
+
+def differential(path):
+    env = environment()
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "language.json")) as f:
+        context = json.load(f)["context"]
+    cases = []
+    for template in json.load(open(path)):
+        case = {"template": template}
+        try:
+            case["out"] = env.from_string(template).render(**copy.deepcopy(context))
+        except Exception as e:
+            case["error"] = {"type": type(e).__name__, "message": str(e)}
+        cases.append(case)
+    json.dump({"context": context, "cases": cases}, sys.stdout, ensure_ascii=False, indent=1)
+    print()
 
 
 def main():
@@ -100,4 +131,7 @@ def main():
     print()
 
 
-main()
+if len(sys.argv) > 1:
+    differential(sys.argv[1])
+else:
+    main()
