@@ -35,6 +35,9 @@ func filterIndent(r *run, a []value) value {
 		u.fail(m)
 	}
 	s, ok := asString(a[0])
+	if _, isList := a[0].(*list); isList {
+		raise("AttributeError", "'list' object has no attribute 'splitlines'")
+	}
 	if !ok {
 		r.unsupported("+=", a[0], "")
 	}

@@ -170,10 +170,10 @@ func isMarkup(v value) bool {
 
 // percentInt formats an int, with at least as many digits as the precision says.
 func (r *run) percentInt(p spec, v value) string {
-	if u, ok := v.(*undefined); ok {
+	decimal := strings.IndexByte("diu", p.verb) >= 0
+	if u, ok := v.(*undefined); ok && decimal {
 		u.fail(&r.meter)
 	}
-	decimal := strings.IndexByte("diu", p.verb) >= 0
 	if f, ok := v.(float64); ok && decimal {
 		v = truncate(f)
 	}
@@ -230,9 +230,9 @@ type formatter struct {
 	safe  bool
 }
 
-// fields replaces the fields of a format. Fields within fields are allowed once.
+// fields replaces the fields of a format. Fields may stand within the specifications of others, depth times.
 func (f *formatter) fields(s string, depth int) string {
-	if depth == 0 {
+	if depth < 0 {
 		raise("ValueError", "Max string recursion exceeded")
 	}
 	t := text{m: &f.meter}
