@@ -22,6 +22,7 @@ const (
 	peakPiece   = 1 << 20 // bytes that a thread reads at a time
 	peakPasses  = 3
 	peakMinimum = 64 << 20
+	peakWindow  = 32 << 20 // bytes that are timed together
 )
 
 // MeasurePeak measures. memory is what is read, at least several times larger than the caches for a true result: the mapping of a
@@ -33,11 +34,13 @@ func (s *set) measurePeak(pool *par.Pool, memory []byte) Peak {
 	if len(memory) < peakMinimum {
 		return p
 	}
-	pieces := len(memory) / peakPiece
 	for range 1 + peakPasses { // the first pass may read from a disk
-		start := time.Now()
-		pool.For(pieces, func(_, i int) { s.read(memory[i*peakPiece:][:peakPiece]) })
-		p.Read = max(p.Read, float64(pieces)*peakPiece/float64(time.Since(start).Nanoseconds()))
+		for at := 0; at+peakWindow <= len(memory); at += peakWindow {
+			window := memory[at:][:peakWindow]
+			start := time.Now()
+			pool.For(peakWindow/peakPiece, func(_, i int) { s.read(window[i*peakPiece:][:peakPiece]) })
+			p.Read = max(p.Read, peakWindow/float64(time.Since(start).Nanoseconds()))
+		}
 	}
 	return p
 }
