@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// What the library tokenizers makes of changed copies of the golden folders (testdata/gen/tokenizer_variants.py).
+// What the library tokenizers makes of changed copies of the golden folders (testdata/gen/tokenizer_variants.py) (field report R072).
 func TestVariants(t *testing.T) {
 	for _, c := range readJSON[[]struct {
 		Name, Folder string
@@ -117,7 +117,7 @@ func checkError(t *testing.T, err error, want ...string) {
 	}
 }
 
-// The vocabulary plays no part in recognizing the pre-tokenizer, and unknown structures are refused by what is unknown in them.
+// The vocabulary plays no part in recognizing the pre-tokenizer, and unknown structures are refused by what is unknown in them (field report R001).
 func TestRecognize(t *testing.T) {
 	dir := filepath.Join("testdata", "bpe")
 	v, err := FromCheckpoint(variant(t, dir, map[string]any{"tokenizer.json": addTokens("one more", "😀")}), bpeRows+2, "")
@@ -195,7 +195,7 @@ func TestRecognize(t *testing.T) {
 	}
 }
 
-// The rows of the embedding are the truth about the number of tokens.
+// The rows of the embedding are the truth about the number of tokens (field report R003).
 func TestRows(t *testing.T) {
 	dir := filepath.Join("testdata", "bpe")
 	_, err := FromCheckpoint(variant(t, dir, map[string]any{"tokenizer.json": addTokens("<x>", "<y>")}), bpeRows, "")
@@ -213,7 +213,7 @@ func TestRows(t *testing.T) {
 	checkError(t, err, "added_tokens.json", `"?!"`)
 }
 
-// Merges may be written in two ways, and must be there.
+// Merges may be written in two ways, and must be there (field report R007).
 func TestMerges(t *testing.T) {
 	dir := filepath.Join("testdata", "bpe")
 	plain, err := FromCheckpoint(dir, bpeRows, "")
@@ -261,7 +261,7 @@ func TestMerges(t *testing.T) {
 	}
 }
 
-// A token that tokenizer.json flags as special is control, whatever the pieces say.
+// A token that tokenizer.json flags as special is control, whatever the pieces say (field report R006).
 func TestSpecialFlag(t *testing.T) {
 	dir := variant(t, filepath.Join("testdata", "spm"), map[string]any{"tokenizer.json": func(o map[string]any) {
 		vocab := obj(o, "model", "vocab")
@@ -304,7 +304,7 @@ func TestUnflaggedMarker(t *testing.T) {
 	}
 }
 
-// Every id that ends a generation survives; null and -1 are no ids.
+// Every id that ends a generation survives; null and -1 are no ids (field report R009).
 func TestIDSources(t *testing.T) {
 	dir := variant(t, filepath.Join("testdata", "bpe"), map[string]any{
 		"tokenizer_config.json":   map[string]any{"pad_token": nil},

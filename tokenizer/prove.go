@@ -116,6 +116,9 @@ func (b *vocabBuilder) compare(src *source) (*disagreement, error) {
 	return nil, nil
 }
 
+// bothCases is how patterns start that spell contractions out where others fold case.
+const bothCases = "'[sS]|'[tT]"
+
 // beyondGGUF names what a tokenizer.json does that GGUF cannot say; "" if it does nothing of the kind.
 func (b *vocabBuilder) beyondGGUF() string {
 	t := b.f.tokenizer
@@ -126,6 +129,11 @@ func (b *vocabBuilder) beyondGGUF() string {
 			return fmt.Sprintf("the added token %q counts only where it is a word", a.Content)
 		case a.Normalized && prepends:
 			return fmt.Sprintf("the added token %q is looked for in the text as it is after a space was put before it", a.Content)
+		}
+	}
+	for _, c := range flatten(t.PreTokenizer) {
+		if p, err := c.pattern("Regex"); err == nil && strings.Contains(p, bothCases) {
+			return "the long s (U+017F) is no s in contractions"
 		}
 	}
 	if b.unlisted > 0 {

@@ -53,7 +53,6 @@ var forms = []struct {
 	{"bloom number", false, "", "viking"},
 	{"numbers superthrees", false, "", "superbpe"},
 	{"punctuation gpt2 bytes numbers threes", false, "", "falcon"},
-	{"punctuation gpt2 numbers threes", false, "", "falcon"},
 }
 
 // flatten lists the parts of nested sequences.

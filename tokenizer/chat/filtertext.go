@@ -45,6 +45,8 @@ func filterIndent(r *run, a []value) value {
 	if !isText {
 		margin = repeat(m, " ", optInt(a[1], 4))
 	}
+	r.build(len(s))
+	r.buildLines(s)
 	rows := lines(s+"\n", false)
 	for i := range rows {
 		if i > 0 && (isTrue(a[3]) || rows[i] != "") {
@@ -62,8 +64,7 @@ func filterIndent(r *run, a []value) value {
 func filterWordcount(r *run, a []value) value {
 	s := str(&r.meter, a[0])
 	r.scan(len(s))
-	n := len(strings.FieldsFunc(s, func(c rune) bool { return c != '_' && !unicode.IsLetter(c) && !unicode.IsNumber(c) }))
-	return int64(n)
+	return int64(words(s, func(c rune) bool { return c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c) }))
 }
 
 // filterWordwrap breaks lines at white space, and words that are longer than a line, as textwrap does without hyphens.
@@ -75,9 +76,11 @@ func filterWordwrap(r *run, a []value) value {
 	}
 	breakLong := a[2] == nil || truth(a[2])
 	r.build(2 * len(s))
+	r.buildLines(s)
+	r.buildWords(s)
 	var out []string
 	for _, line := range lines(s, false) {
-		out = append(out, joinText(&r.meter, wrapLine(line, width, breakLong, a[4] == nil || truth(a[4])), wrap))
+		out = append(out, joinText(&r.meter, wrapLine(&r.meter, line, width, breakLong, a[4] == nil || truth(a[4])), wrap))
 	}
 	return joinText(&r.meter, out, wrap)
 }
@@ -86,10 +89,12 @@ func filterWordwrap(r *run, a []value) value {
 func wrapSpace(r rune) bool { return strings.ContainsRune("\t\n\v\f\r ", r) }
 
 // wrapLine fills lines with the chunks of a text: words and the white space between them. White space is dropped where a line is broken.
-func wrapLine(s string, width int, breakLong, hyphens bool) []string {
+func wrapLine(m *meter, s string, width int, breakLong, hyphens bool) []string {
 	chunks := wrapChunks(s, hyphens)
 	var rows []string
 	for len(chunks) > 0 {
+		m.build(48)
+		m.scan(len(chunks[0])) // a word that is longer than a line is looked at once for each
 		var row []string
 		n := 0
 		if strings.Trim(chunks[0], " \t\n\v\f\r") == "" && len(rows) > 0 {
@@ -178,6 +183,7 @@ func filterTruncate(r *run, a []value) value {
 func filterStriptags(r *run, a []value) value {
 	s := str(&r.meter, a[0])
 	r.build(2 * len(s))
+	r.buildWords(s)
 	s = between(s, "<!--", "-->")
 	s = between(s, "<", ">")
 	return html.UnescapeString(strings.Join(fields(s, -1), " "))

@@ -114,6 +114,17 @@ func (m *meter) build(n int) {
 	m.spend(1 + n/64)
 }
 
+// buildParts counts n parts that a text is about to be cut into; buildWords and buildLines find out how many there are.
+func (m *meter) buildParts(n int) { m.build(48 * n) }
+
+func (m *meter) buildWords(s string) {
+	m.buildParts(words(s, func(r rune) bool { return !isSpace(r) }))
+}
+
+func (m *meter) buildLines(s string) {
+	m.buildParts(words(s, func(r rune) bool { return !isLineEnd(r) }) + strings.Count(s, "\n"))
+}
+
 // scan counts the work of looking through n bytes.
 func (m *meter) scan(n int) { m.spend(1 + n/64) }
 

@@ -72,6 +72,7 @@ var strMethods = map[string]strMethod{
 	"strip": stripper(true, true), "lstrip": stripper(true, false), "rstrip": stripper(false, true),
 	"split": {params: "sep maxsplit", f: strSplit}, "rsplit": {params: "sep maxsplit", f: strRsplit},
 	"splitlines": {params: "keepends", f: func(r *run, self value, s string, a []value) value {
+		r.buildLines(s)
 		return pieces(&r.meter, self, lines(s, a[0] != nil && truth(a[0])))
 	}},
 	"join":       {params: "iterable", required: 1, f: strJoin},
@@ -187,8 +188,10 @@ func separator(v value) string {
 func strSplit(r *run, self value, s string, a []value) value {
 	n := optInt(a[1], -1)
 	if orNone(a[0]) == (none{}) {
+		r.buildWords(s)
 		return pieces(&r.meter, self, fields(s, n))
 	}
+	r.buildParts(strings.Count(s, separator(a[0])) + 1)
 	if n >= 0 {
 		n = min(n, len(s)) + 1
 	}
@@ -198,8 +201,10 @@ func strSplit(r *run, self value, s string, a []value) value {
 func strRsplit(r *run, self value, s string, a []value) value {
 	n := optInt(a[1], -1)
 	if orNone(a[0]) == (none{}) {
+		r.buildWords(s)
 		return pieces(&r.meter, self, fieldsRight(s, n))
 	}
+	r.buildParts(strings.Count(s, separator(a[0])) + 1)
 	parts := strings.Split(s, separator(a[0]))
 	if n >= 0 && n < len(parts)-1 {
 		k := len(parts) - n

@@ -211,7 +211,7 @@ func (p *parser) forLoop(t token) stmt {
 		f.other, _ = p.body("endfor")
 	}
 	if targets(f.target, "loop") {
-		p.fail(t.pos, "Can't assign to special loop variable in for-loop target")
+		panic(failure{kind: "TemplateAssertionError", message: "Can't assign to special loop variable in for-loop target", pos: t.pos})
 	}
 	return f
 }

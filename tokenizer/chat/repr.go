@@ -40,7 +40,7 @@ func (t *text) repr(v value, depth int) {
 	case float64:
 		t.write(floatText(v))
 	case string:
-		t.m.build(len(v))
+		t.m.build(3 * len(v)) // escapes may be that much longer
 		t.write(quote(v))
 	case markup:
 		t.write("Markup(" + quote(string(v)) + ")")
@@ -136,6 +136,9 @@ func escape(m *meter, v value) markup {
 	}
 	s := str(m, v)
 	m.build(len(s))
+	if strings.ContainsAny(s, "&<>'\"") {
+		m.build(4 * len(s))
+	}
 	return markup(escapes.Replace(s))
 }
 

@@ -68,13 +68,28 @@ func cut(s string, from, to int) string {
 	return s[:end]
 }
 
+// words counts the runs of characters that are part of a word.
+func words(s string, part func(rune) bool) int {
+	n, in := 0, false
+	for _, r := range s {
+		if p := part(r); p != in {
+			in = p
+			n += int(toInt(p))
+		}
+	}
+	return n
+}
+
+// isLineEnd is what str.splitlines cuts at.
+func isLineEnd(r rune) bool {
+	return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
+}
+
 // lines is str.splitlines.
 func lines(s string, keepEnds bool) []string {
 	var list []string
 	for s != "" {
-		i := strings.IndexFunc(s, func(r rune) bool {
-			return r >= '\n' && r <= '\r' || r >= 0x1c && r <= 0x1e || r == 0x85 || r == 0x2028 || r == 0x2029
-		})
+		i := strings.IndexFunc(s, isLineEnd)
 		if i < 0 {
 			return append(list, s)
 		}

@@ -438,7 +438,7 @@ func elements(m *meter, v value) []value {
 		if !ok {
 			return items
 		}
-		m.build(16)
+		m.build(40)
 		items = append(items, item)
 	}
 }
