@@ -19,7 +19,8 @@ func compareCommand(u *ui) *cli.Command {
 window of the text, the change of the probability of the token that follows, and both perplexities.
 
 The base runs side by side, or its predictions come from a file: the small one that --save-base writes, or one of llama-perplexity. Such a
-file holds its text, and -f is not needed. A small file has the most likely tokens of each position; what it leaves open is told as a bound.
+file holds its text, and -f is not needed. A small file has the most likely tokens of each position and a sample of the others;
+the error that this adds is told.
 
 With limits the exit status is 3 if one is not kept. Figures are named as in the JSON, which is a --baseline for later runs.
 
@@ -254,8 +255,8 @@ func compareRows(d eval.Divergence) [][]string {
 		row("correlation", "%.2f%%", 100*d.Correlation),
 		row("divergence, mean", "%.6f", d.KLD, d.KLDStdErr),
 	}
-	if d.KLDBound > d.KLD {
-		rows = append(rows, row("divergence, mean at most", "%.6f", d.KLDBound))
+	if d.KLDSampling > 0 {
+		rows = append(rows, []string{"divergence, error of the sample", "", fmt.Sprintf("%.6f", d.KLDSampling)})
 	}
 	return append(rows,
 		row("divergence, median", "%.6f", d.KLDMedian),

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 
@@ -18,8 +19,8 @@ import (
 // BaseForm is a layout of base files: what a model predicted over a text, to compare others with. All numbers are little-endian.
 type BaseForm int
 
-// Forms. Small has for each scored token the log-probabilities of the most likely tokens and of the one that follows, and what the other tokens have together:
-// some 100 times smaller than Llama, which is llama-perplexity's --kl-divergence-base: every log-probability in 16 bits.
+// Forms. Small has for each scored token the log-probabilities of the most likely tokens and of the one that follows, what the other tokens have together, and a
+// sample of those: some 100 times smaller than Llama, which is llama-perplexity's --kl-divergence-base: every log-probability in 16 bits.
 const (
 	Small BaseForm = iota
 	Llama
@@ -32,8 +33,12 @@ const (
 	smallVersion = 1
 )
 
-// smallTop is how many tokens a row of a small file lists: an entry has 8 bytes where a full row has 2 for every token.
-func smallTop(vocab int) int { return min(max(vocab/400, 32), 1024, vocab) }
+// smallEntries is how many tokens a row of a small file lists: the most likely ones and, about an eighth, samples. An entry has 8 bytes where a full row
+// has 2 for every token.
+func smallEntries(vocab int) (top, samples int) {
+	n := min(max(vocab/400, 32), 1024)
+	return min(n-n/8, vocab), n / 8
+}
 
 // baseHeader describes a base file.
 type baseHeader struct {
@@ -41,7 +46,8 @@ type baseHeader struct {
 	windows Windows // the stride is 0; Llama does not tell the BOS
 	vocab   int
 	chunks  int
-	top     int // entries of a row; Small only
+	top     int // entries of a row, and those of a sample; Small only
+	samples int
 	ids     []int32
 }
 
@@ -50,7 +56,7 @@ func (h *baseHeader) rowBytes() int {
 	if h.form == Llama {
 		return 2 * (4 + (h.vocab+1)/2*2)
 	}
-	return 12 + 8*h.top
+	return 8 + 8*(h.top+h.samples)
 }
 
 // rows is the number of rows.
@@ -106,14 +112,15 @@ func (b *BaseFile) open() error {
 		}
 		h.windows, h.vocab, h.chunks = Windows{Context: int(f[0]), BOS: -1}, int(f[1]), int(f[2])
 	case smallMagic:
-		f, err := b.fields(6, &length)
+		f, err := b.fields(7, &length)
 		if err != nil {
 			return err
 		}
 		if f[0] != smallVersion {
 			return fmt.Errorf("a base file of version %d, this program reads %d\nhint: make it again with compare --save-base", f[0], smallVersion)
 		}
-		h.windows, h.vocab, h.chunks, h.top = Windows{Context: int(f[1]), BOS: f[4]}, int(f[2]), int(f[3]), int(f[5])
+		h.windows, h.vocab, h.chunks = Windows{Context: int(f[1]), BOS: f[4]}, int(f[2]), int(f[3])
+		h.top, h.samples = int(f[5]), int(f[6])
 	default:
 		return fmt.Errorf("no base file: it starts with %q\nhint: make one with compare --save-base, or with llama-perplexity --kl-divergence-base", magic)
 	}
@@ -143,6 +150,9 @@ func (b *BaseFile) fields(n int, length *int64) ([]int32, error) {
 	return f, nil
 }
 
+// maxSamples bounds the sample of a row.
+const maxSamples = 1 << 16
+
 // maxBaseTokens bounds the text of a base file.
 const maxBaseTokens = 1 << 30
 
@@ -155,8 +165,8 @@ func (h *baseHeader) check() error {
 		return fmt.Errorf("a vocabulary of %d tokens, expected 1 to %d", h.vocab, arch.MaxVocab)
 	case h.chunks < 1 || h.chunks > maxBaseTokens/h.windows.Context:
 		return fmt.Errorf("%d windows of %d tokens, expected 1 to %d tokens in all", h.chunks, h.windows.Context, maxBaseTokens)
-	case h.form == Small && (h.top < 1 || h.top > h.vocab):
-		return fmt.Errorf("rows of %d tokens, expected 1 to the vocabulary's %d", h.top, h.vocab)
+	case h.form == Small && (h.top < 1 || h.top > h.vocab || h.samples < 0 || h.samples > maxSamples):
+		return fmt.Errorf("rows of %d tokens and %d samples, expected 1 to the vocabulary's %d and at most %d", h.top, h.samples, h.vocab, maxSamples)
 	}
 	return nil
 }
@@ -202,21 +212,22 @@ func (h *baseHeader) llamaDecoder() func([]byte) (baseRow, error) {
 }
 
 func (h *baseHeader) smallDecoder() func([]byte) (baseRow, error) {
-	r := smallRow{top: make([]likely, h.top), inTop: make([]bool, h.vocab), rest: make([]float32, 0, h.vocab)}
+	entries := make([]likely, h.top+h.samples)
+	r := smallRow{top: entries[:h.top], samples: entries[h.top:], rest: make([]float32, h.vocab)}
 	return func(data []byte) (baseRow, error) {
-		r.next, r.tail, r.entropy = float(data), float(data[4:]), float(data[8:])
-		if !(r.next <= 0) || !(r.tail >= 0 && r.tail <= 1) || !finite(r.entropy) {
-			return nil, fmt.Errorf("log-probability %v, tail %v of entropy %v", r.next, r.tail, r.entropy)
+		r.next, r.tail = float(data), float(data[4:])
+		if !(r.next <= 0) || !(r.tail >= 0 && r.tail <= 1) {
+			return nil, fmt.Errorf("log-probability %v, tail %v", r.next, r.tail)
 		}
-		for i := range r.top {
-			entry := data[12+8*i:]
+		for i := range entries {
+			entry := data[8+8*i:]
 			id := binary.LittleEndian.Uint32(entry)
 			if id >= uint32(h.vocab) {
 				return nil, fmt.Errorf("token %d, the vocabulary has 0 to %d", id, h.vocab-1)
 			}
-			r.top[i] = likely{int32(id), float(entry[4:])}
-			if !(r.top[i].log <= 0) {
-				return nil, fmt.Errorf("token %d has log-probability %v", id, r.top[i].log)
+			entries[i] = likely{int32(id), float(entry[4:])}
+			if !(entries[i].log <= 0) {
+				return nil, fmt.Errorf("token %d has log-probability %v", id, entries[i].log)
 			}
 		}
 		return r, nil
@@ -234,6 +245,7 @@ type BaseWriter struct {
 	rows   int
 	data   []byte
 	order  []int32 // scratch
+	rest   []float32
 }
 
 // NewBaseWriter starts a base file for a text cut into windows (of stride 0) and writes its header. vocab is the number of tokens of the vocabulary.
@@ -246,9 +258,12 @@ func NewBaseWriter(w io.Writer, form BaseForm, ids []int32, o Windows, vocab int
 		return nil, err
 	}
 	b := &BaseWriter{out: bufio.NewWriterSize(w, 1<<16), header: baseHeader{
-		form: form, windows: o, vocab: vocab, chunks: len(list), top: smallTop(vocab), ids: ids[:len(list)*o.Context],
+		form: form, windows: o, vocab: vocab, chunks: len(list), ids: ids[:len(list)*o.Context],
 	}}
 	h := &b.header
+	if form == Small {
+		h.top, h.samples = smallEntries(vocab)
+	}
 	if err := h.check(); err != nil {
 		return nil, err
 	}
@@ -257,7 +272,7 @@ func NewBaseWriter(w io.Writer, form BaseForm, ids []int32, o Windows, vocab int
 		binary.Write(b.out, binary.LittleEndian, []int32{int32(o.Context), int32(vocab), int32(h.chunks)})
 	} else {
 		b.out.WriteString(smallMagic)
-		binary.Write(b.out, binary.LittleEndian, []int32{smallVersion, int32(o.Context), int32(vocab), int32(h.chunks), o.BOS, int32(h.top)})
+		binary.Write(b.out, binary.LittleEndian, []int32{smallVersion, int32(o.Context), int32(vocab), int32(h.chunks), o.BOS, int32(h.top), int32(h.samples)})
 	}
 	return b, binary.Write(b.out, binary.LittleEndian, h.ids) // a buffered writer keeps its first error
 }
@@ -312,35 +327,47 @@ func (b *BaseWriter) small(logits []float32, next int32) {
 			b.order = append(b.order, int32(id))
 		}
 	}
-	limit := logits[b.order[len(b.order)-1]]
-	var tail, entropy float64
-	listed := 0
+	b.rest = append(b.rest[:0], logits...)
 	for _, id := range b.order {
-		if logits[id] == limit {
-			listed++
-		}
+		b.rest[id] = float32(math.Inf(-1))
 	}
-	for _, l := range logits {
-		if l > limit {
-			continue
-		}
-		if l == limit && listed > 0 { // the list has this or an equal one
-			listed--
-			continue
-		}
-		if log := float64(l) - total; log > -700 { // below, float64 has no normal number
-			p := math.Exp(log)
-			tail += p
-			entropy += p * log
-		}
-	}
-	b.float(float32(float64(logits[next]) - total))
-	b.float(float32(min(tail, 1)))
-	b.float(float32(entropy))
-	for _, id := range b.order {
+	tail := kernel.LogSumExp(b.rest) - total
+	b.float(float32(min(float64(logits[next])-total, 0)))
+	b.float(float32(math.Exp(min(tail, 0))))
+	entry := func(id int32, log float64) {
 		b.data = binary.LittleEndian.AppendUint32(b.data, uint32(id))
-		b.float(float32(min(float64(logits[id])-total, 0)))
+		b.float(float32(min(log, 0)))
 	}
+	for _, id := range b.order {
+		entry(id, float64(logits[id])-total)
+	}
+	for _, id := range b.sample() {
+		entry(id, float64(logits[id])-total)
+	}
+}
+
+// sample draws tokens by the logits b.rest, at equal distances of probability from a start that depends on the row alone: the same model gives the same
+// file. Without a tail nobody looks at it.
+func (b *BaseWriter) sample() []int32 {
+	n := b.header.samples
+	out := make([]int32, 0, n)
+	if kernel.ArgMax(b.rest) >= 0 {
+		kernel.Softmax(b.rest, 1)
+		start, sum := rand.New(rand.NewPCG(1, uint64(b.rows))).Float64(), 0.0
+		for id, p := range b.rest {
+			for sum += float64(p); len(out) < n && sum*float64(n) > float64(len(out))+start; {
+				out = append(out, int32(id))
+			}
+		}
+	}
+	last := int32(0)
+	if len(out) > 0 {
+		last = out[len(out)-1]
+	}
+	for len(out) < n { // the sum may stay below 1 by rounding
+		out = append(out, last)
+	}
+	return out
 }
 
 func (b *BaseWriter) float(x float32) {

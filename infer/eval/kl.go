@@ -33,8 +33,8 @@ type Divergence struct {
 	KLDP01    Number `json:"kld_p01"`
 	KLDP001   Number `json:"kld_p00_1"`
 	KLDMin    Number `json:"kld_min"`
-	// KLDBound is above the mean, however the probability that a small base file does not detail is spread. With other bases it is the mean.
-	KLDBound Number `json:"kld_mean_bound"`
+	// KLDSampling is the standard error that comes to the mean because a small base file has only a sample of unlikely tokens. With other bases it is 0.
+	KLDSampling Number `json:"kld_sampling_stderr"`
 
 	PDiff       Number `json:"p_diff_mean"` // of the change of P
 	PDiffStdErr Number `json:"p_diff_stderr"`
@@ -65,11 +65,12 @@ type Divergence struct {
 
 // change is what two distributions say about one token.
 type change struct {
-	nll, base  float64 // negative logarithm of P, by the model and by the base
-	kld, bound float64 // divergence, and what it cannot exceed
-	p, pBase   float64
-	sameTop    bool
-	single     bool // nll and base are float32, and so shall be their products, as llama-perplexity has them
+	nll, base float64 // negative logarithm of P, by the model and by the base
+	kld       float64
+	variance  float64 // of kld, where it is an estimate
+	p, pBase  float64
+	sameTop   bool
+	single    bool // nll and base are float32, and so shall be their products, as llama-perplexity has them
 }
 
 // times is a product of two of the likelihoods.
@@ -104,7 +105,7 @@ func (m moments) mean(n int) (mean, stderr float64) {
 type changes struct {
 	nll, base, kld, diff, diff2 moments
 	product                     float64 // of nll and base
-	bound                       float64
+	variance                    float64
 	same                        int
 	klds, diffs                 []float32
 }
@@ -117,7 +118,7 @@ func (c *changes) add(x change) {
 	c.base.squares += x.times(x.base, x.base)
 	c.product += x.times(x.nll, x.base)
 	c.kld.add(x.kld)
-	c.bound += x.bound
+	c.variance += x.variance
 	c.diff.add(diff)
 	c.diff2.add(diff * diff)
 	if x.sameTop {
@@ -139,7 +140,7 @@ func (c *changes) result() Divergence {
 
 	slices.Sort(c.klds)
 	kld, err := c.kld.mean(n)
-	d.KLD, d.KLDStdErr, d.KLDBound = Number(kld), Number(err), Number(c.bound/float64(n))
+	d.KLD, d.KLDStdErr, d.KLDSampling = Number(kld), Number(err), Number(math.Sqrt(c.variance)/float64(n))
 	for _, p := range []struct {
 		at   float32
 		into *Number

@@ -2,7 +2,6 @@ package eval
 
 import (
 	"math"
-	"slices"
 
 	"github.com/ggufkit/ggufkit/internal/kernel"
 )
@@ -28,7 +27,6 @@ func (r logitsRow) compare(logits []float32, next int32) change {
 		sameTop: kernel.ArgMax(logits) == kernel.ArgMax(r.logits),
 	}
 	x.kld = expectation(r.p, r.logits, logits) - base + total
-	x.bound = x.kld
 	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
 	return x
 }
@@ -103,17 +101,15 @@ func (r llamaRow) compare(logits []float32, next int32) change {
 		nll: float64(nll), base: float64(base), kld: sum * mass, sameTop: top == topBase, single: true,
 		p: float64(float32(math.Exp(float64(-nll)))), pBase: float64(float32(math.Exp(float64(-base)))),
 	}
-	x.bound = x.kld
 	return x
 }
 
-// smallRow is a row of our base file: the most likely tokens, and of the others, the tail, what they have together.
+// smallRow is a row of our base file: the most likely tokens, and of the others, the tail, what they have together and a sample.
 type smallRow struct {
 	next    float32 // log-probability of the token that follows
 	tail    float32 // probability
-	entropy float32 // sum of p*log(p) over the tail
 	top     []likely
-	inTop   []bool    // scratch, by token; all false
+	samples []likely  // of the tail, each token drawn as often as it is likely
 	rest    []float32 // scratch
 }
 
@@ -123,36 +119,35 @@ type likely struct {
 	log float32
 }
 
-// compare takes the tail for one token. By the log-sum inequality the divergence is then not above the true one, and equal if the model spreads its
-// own tail in proportion. At most it is what it would be if the base gave all of its tail to the token that the model likes least, as
-// far as the tail's entropy, which is known, does not count against that.
+// compare takes the tail for one token, which gives no more than the true divergence (the log-sum inequality), and adds what the sample tells about
+// the divergence within the tail: the mean of r - 1 - log(r), r being the ratio of the model's probability to the base's with both tails scaled to 1. The mean of r - 1
+// is 0, so that this is the divergence too, but no term is negative and the terms differ little.
 func (r smallRow) compare(logits []float32, next int32) change {
 	total := kernel.LogSumExp(logits)
 	x := change{nll: total - float64(logits[next]), base: -float64(r.next), sameTop: kernel.ArgMax(logits) == int(r.top[0].id)}
 	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
-	var sum float64
+	copy(r.rest, logits)
 	for _, t := range r.top {
-		r.inTop[t.id] = true
-		log := float64(t.log)
-		if math.IsInf(log, -1) {
-			continue
-		}
-		sum += math.Exp(log) * (log - float64(logits[t.id]) + total)
-	}
-	r.rest = r.rest[:0]
-	for i, l := range logits {
-		if !r.inTop[i] {
-			r.rest = append(r.rest, l)
+		r.rest[t.id] = float32(math.Inf(-1))
+		if log := float64(t.log); !math.IsInf(log, -1) {
+			x.kld += math.Exp(log) * (log - float64(logits[t.id]) + total)
 		}
 	}
-	for _, t := range r.top {
-		r.inTop[t.id] = false
+	tail := float64(r.tail)
+	if tail == 0 {
+		return x
 	}
-	x.kld, x.bound = sum, sum
-	if tail := float64(r.tail); tail > 0 && len(r.rest) > 0 {
-		x.kld += tail * (math.Log(tail) - kernel.LogSumExp(r.rest) + total)
-		x.bound += float64(r.entropy) + tail*(total-float64(slices.Min(r.rest)))
+	rest := kernel.LogSumExp(r.rest)
+	x.kld += tail * (math.Log(tail) - rest + total)
+	var within moments
+	for _, t := range r.samples {
+		log := float64(logits[t.id]) - rest - float64(t.log) + math.Log(tail)
+		within.add(math.Expm1(log) - log)
 	}
-	x.bound = max(x.bound, x.kld)
+	if n := float64(len(r.samples)); n > 1 {
+		mean := within.sum / n
+		x.kld += tail * mean
+		x.variance = tail * tail * max(within.squares/n-mean*mean, 0) / (n - 1)
+	}
 	return x
 }
