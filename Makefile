@@ -13,7 +13,7 @@ GGUFKIT_MODELS ?= models
 export CGO_ENABLED := 0
 export GOFLAGS     := -mod=readonly $(GOFLAGS)
 
-.PHONY: build demo test noasm oracle models e2e bench-models bench-peers check lint cross asm clean
+.PHONY: build demo test race noasm oracle models e2e bench-models bench-peers check lint cross asm clean
 
 build: ## the program, as bin/ggufkit
 	$(GO) build -trimpath -o bin/ggufkit ./cmd/ggufkit
@@ -23,6 +23,11 @@ demo: build ## the whole job on the demo checkpoint, under a minute
 
 test: ## everything that needs no data from elsewhere
 	$(GO) test ./...
+
+race: ## the race detector, where goroutines share memory; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race ./internal/par
+	CGO_ENABLED=1 $(GO) test -race -run 'Mul|Attention' ./internal/kernel
+	CGO_ENABLED=1 $(GO) test -race -run 'FastSplits|Sequences|Chunks|Generate' ./infer
 
 noasm: ## the portable twins of the assembly, by themselves
 	$(GO) test -tags noasm ./internal/kernel ./quantize/... ./infer
