@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Ids are what counts: several tokens may have the same text.
+// Ids are what counts: several tokens may have the same text (field report R010).
 func TestDuplicates(t *testing.T) {
 	v := bytesVocab("gpt-2")
 	v.Tokens[10], v.Tokens[11] = "a", "a"
@@ -186,6 +186,7 @@ func TestAddsBOS(t *testing.T) {
 	}
 }
 
+// A prompt never gets a second BOS (field report R075).
 func TestOneBOS(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -208,6 +209,7 @@ func TestOneBOS(t *testing.T) {
 	}
 }
 
+// Every id that a file or a text names ends a generation (field report R009).
 func TestEndOfGeneration(t *testing.T) {
 	v := bytesVocab("gpt-2")
 	v.EOS, v.EOT = 256, 257
@@ -284,7 +286,8 @@ func TestLongRuns(t *testing.T) {
 	}
 	composed := bytesVocab("qwen2")
 	composed.Normalizer = nfc
-	for name, v := range map[string]*Vocab{"spm": spmVocab(), "gpt-2": bytesVocab("gpt-2"), "llama-bpe": bytesVocab("llama-bpe"), "NFC": composed} {
+	for name, v := range map[string]*Vocab{"spm": spmVocab(), "gpt-2": bytesVocab("gpt-2"), "llama-bpe": bytesVocab("llama-bpe"), "NFC": composed,
+		"gemma4": bytesVocab("gemma4"), "bert": modelVocab("bert"), "t5": modelVocab("t5"), "rwkv": modelVocab("rwkv")} {
 		tok := mustNew(t, v)
 		for _, unit := range longUnits {
 			text := strings.Repeat(unit, size/len(unit))
@@ -293,7 +296,11 @@ func TestLongRuns(t *testing.T) {
 			if d := time.Since(start); err != nil || d > limit {
 				t.Errorf("%s: 1 MiB of %q takes %v: %v", name, unit, d, err)
 			}
-			if back, err := tok.Decode(ids, true); err != nil || back != text {
+			back, err := tok.Decode(ids, true)
+			if v.Model == "bert" || v.Model == "t5" {
+				continue // what is unknown does not come back
+			}
+			if err != nil || back != text {
 				t.Errorf("%s: 1 MiB of %q does not come back: %v", name, unit, err)
 			}
 		}

@@ -1,0 +1,174 @@
+package tokenizer
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dlclark/regexp2/v2"
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// The expressions of tokenizer.json keep their meaning in another engine's writing.
+func TestFromOniguruma(t *testing.T) {
+	for pattern, c := range map[string]struct{ text, want string }{
+		` ?[^(\s|[.,!?])]+`:                {"ab, (c|d) e", "ab|, (|c||d|) e"},
+		`[\p{L}&&[^\p{Han}]]+`:             {"ab中c", "ab|c"},
+		`[\p{Lu}\p{M}&&[^\p{Han}]]*[a-z]+`: {"ABc中d", "ABc|d"},
+		`a++b|c?+d|\p{N}++`:                {"aab cd 12", "aab|cd|12"},
+		`(?:ab)++`:                         {"abab", "abab"},
+		`\s+$`:                             {"a  \nb ", "  | "},
+		`[^\r\n\p{L}\p{N}]?+\p{L}+`:        {"'ab c", "'ab| c"},
+		`\p{N}{1,3}`:                       {"1234", "123|4"},
+		`[\[\]]`:                           {"a[b]", "[|]"},
+		`(?i:'s|'t)|x`:                     {"'S x", "'S|x"},
+		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+": {"a.b [c", ".b|[c"},
+	} {
+		re, err := compile(fromOniguruma(pattern))
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		var got []string
+		err = matches(re, c.text, func(part string, match bool) {
+			if match {
+				got = append(got, part)
+			}
+		})
+		// A bar in a want stands for itself only in the first case.
+		if err != nil || strings.Join(got, "|") != c.want && pattern[1] != '?' {
+			t.Errorf("%s: %q, want %s (%v)", pattern, got, c.want, err)
+		}
+	}
+}
+
+// Every known form, put together from the patterns that are listed for it, cuts as the pre-tokenizer that it is taken for (field report R001).
+func TestForms(t *testing.T) {
+	texts := probes()
+	for _, f := range forms {
+		if strings.Contains(f.stages, "bytes") {
+			continue // cuts the spelling of bytes
+		}
+		pre, err := preByName(f.pre)
+		if err != nil {
+			t.Errorf("%s: %v", f.pre, err)
+			continue
+		}
+		if pre.ignoreMerges != f.ignoreMerges {
+			t.Errorf("%s: ignore_merges %v", f.pre, f.ignoreMerges)
+		}
+		var stages []*regexp2.Regexp
+		for stage := range strings.FieldsSeq(f.stages) {
+			re, err := compile(fromOniguruma(patternOf(t, stage)))
+			if err != nil {
+				t.Fatalf("%s: %v", stage, err)
+			}
+			stages = append(stages, re)
+		}
+		for _, text := range texts {
+			want := []string{text}
+			for _, re := range stages {
+				want = cutBy(t, re, want)
+			}
+			var got []string
+			pre.split(text, func(word string) bool { got = append(got, word); return true })
+			if text != "" && !slices.Equal(got, want) {
+				t.Errorf("%s: %q: %.300q, want %.300q", f.pre, text, got, want)
+				break
+			}
+		}
+	}
+}
+
+// patternOf is the first pattern in order that has a name. Those that spell both cases out do not take U+017F for an s.
+func patternOf(t *testing.T, stage string) string {
+	t.Helper()
+	found := ""
+	for pattern, k := range knownPatterns {
+		if k.stage == stage && (found == "" || pattern < found) && !strings.Contains(pattern, bothCases) {
+			found = pattern
+		}
+	}
+	if found == "" {
+		t.Fatalf("no pattern is named %s", stage)
+	}
+	return found
+}
+
+// What GGUF has no key for is kept whole, and honoured.
+func TestWholeTokenizer(t *testing.T) {
+	dir := filepath.Join("testdata", "bpe")
+	single := func(o map[string]any) {
+		addTokens("cat", "dog")(o)
+		for _, a := range o["added_tokens"].([]any) {
+			if a := a.(map[string]any); a["content"] == "cat" {
+				a["single_word"] = true
+			}
+		}
+	}
+	v, err := FromCheckpoint(variant(t, dir, map[string]any{"tokenizer.json": single}), bpeRows+2, "")
+	if err != nil || v.HuggingFace == "" {
+		t.Fatalf("%d bytes of tokenizer.json: %v", len(v.HuggingFace), err)
+	}
+	if !slices.ContainsFunc(v.Notes, func(n string) bool { return strings.Contains(n, `"cat" counts only where it is a word`) }) {
+		t.Errorf("notes %q", v.Notes)
+	}
+	m := gguf.NewMeta()
+	v.WriteMeta(m)
+	read, err := VocabOf(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := mustNew(t, read)
+	for text, want := range map[string]int{"a cat": 1, "concatenate": 0, "cat,cat": 2, "dogma": 0} {
+		ids, err := tok.Encode(text, EncodeOptions{})
+		n := 0
+		for _, id := range ids {
+			if id == bpeRows {
+				n++
+			}
+		}
+		if err != nil || n != want {
+			t.Errorf("%q: %v holds the token %d times, want %d (%v)", text, ids, n, want, err)
+		}
+		if back, err := tok.Decode(ids, true); err != nil || back != text {
+			t.Errorf("%q: %q comes back: %v", text, back, err)
+		}
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"broken":  {"{", keyHuggingFace},
+		"unknown": {`{"model":{"type":"Magic"}}`, `"Magic"`},
+		"ids":     {`{"model":{"type":"BPE","vocab":{"a":99999},"merges":[]}}`, "99999"},
+	} {
+		w := *read
+		w.HuggingFace = c.text
+		_, err := New(&w)
+		checkError(t, err, keyHuggingFace, c.want)
+		if name == "unknown" {
+			checkError(t, err, "hint: ")
+		}
+	}
+}
+
+// A tokenizer that is not the model's is refused with the first text that shows it, or noted if it was asked for (field report R001).
+func TestProof(t *testing.T) {
+	dir := filepath.Join("testdata", "bpe")
+	v, err := FromCheckpoint(dir, bpeRows, "gpt-2")
+	if err != nil || !slices.ContainsFunc(v.Notes, func(n string) bool {
+		return strings.Contains(n, "as asked for") && strings.Contains(n, "by tokenizer.json, but")
+	}) {
+		t.Errorf("%v, notes %q", err, v.Notes)
+	}
+	f, err := openHubFiles(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err = FromCheckpoint(dir, bpeRows, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Pre = "qwen2"
+	b := &vocabBuilder{f: f, v: v, rows: bpeRows}
+	checkError(t, b.prove(false), "tokenizer.json", "is not the model's", "by tokenizer.json, but", "hint: --pre NAME")
+}
