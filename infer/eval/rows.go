@@ -34,23 +34,32 @@ func (r logitsRow) compare(logits []float32, next int32) change {
 // expectation is the mean of a-b under the weights p, which need not add up to exactly 1. What p gives nothing counts nothing, even where b is infinite.
 func expectation(p, a, b []float32) float64 {
 	a, b = a[:len(p)], b[:len(p)]
-	var sum, weight [4]float64
-	whole := len(p) &^ 3
-	for i := 0; i < whole; i += 4 { // four sums, so that additions need not wait for each other
-		for j := range 4 {
-			if w := float64(p[i+j]); w > 0 {
-				sum[j] += w * (float64(a[i+j]) - float64(b[i+j]))
-				weight[j] += w
-			}
+	var s0, s1, s2, s3, w0, w1, w2, w3 float64 // apart, so that additions need not wait for each other
+	i := 0
+	for ; i+4 <= len(p); i += 4 {
+		p, a, b := p[i:i+4:i+4], a[i:i+4:i+4], b[i:i+4:i+4]
+		p0, p1, p2, p3 := float64(p[0]), float64(p[1]), float64(p[2]), float64(p[3])
+		w0, w1, w2, w3 = w0+p0, w1+p1, w2+p2, w3+p3
+		s0 += float64(p0 * (float64(a[0]) - float64(b[0])))
+		s1 += float64(p1 * (float64(a[1]) - float64(b[1])))
+		s2 += float64(p2 * (float64(a[2]) - float64(b[2])))
+		s3 += float64(p3 * (float64(a[3]) - float64(b[3])))
+	}
+	for ; i < len(p); i++ {
+		w0 += float64(p[i])
+		s0 += float64(float64(p[i]) * (float64(a[i]) - float64(b[i])))
+	}
+	if mean := (s0 + s1 + s2 + s3) / (w0 + w1 + w2 + w3); !math.IsNaN(mean) {
+		return mean
+	}
+	var sum, weight float64
+	for i, p := range p {
+		if p := float64(p); p != 0 { // NaN stays
+			weight += p
+			sum += float64(p * (float64(a[i]) - float64(b[i])))
 		}
 	}
-	for i := whole; i < len(p); i++ {
-		if w := float64(p[i]); w > 0 {
-			sum[0] += w * (float64(a[i]) - float64(b[i]))
-			weight[0] += w
-		}
-	}
-	return (sum[0] + sum[1] + sum[2] + sum[3]) / (weight[0] + weight[1] + weight[2] + weight[3])
+	return sum / weight
 }
 
 // llamaRow is a row of llama-perplexity's base file: log-probabilities of 16 bits between least and least+65535*step, where everything below is at least.
@@ -139,6 +148,9 @@ func (r smallRow) compare(logits []float32, next int32) change {
 	}
 	rest := kernel.LogSumExp(r.rest)
 	x.kld += tail * (math.Log(tail) - rest + total)
+	if math.IsInf(x.kld, 1) { // the model has no tail
+		return x
+	}
 	var within moments
 	for _, t := range r.samples {
 		log := float64(logits[t.id]) - rest - float64(t.log) + math.Log(tail)
