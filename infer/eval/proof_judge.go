@@ -200,7 +200,7 @@ func (p *prover) finding(op *OperationProof, told map[string]bool) (Finding, boo
 			f.Tensor = name
 			reasons = append(reasons, t.Fault)
 			if !bad { // the run hardly shows it
-				f.Error, f.Allowed = t.Error, max(tensorFactor*t.Explained, exactness)
+				f.Error, f.Allowed = t.judged()
 			}
 		}
 	}
@@ -229,12 +229,22 @@ func (p *prover) finding(op *OperationProof, told map[string]bool) (Finding, boo
 	return f, true
 }
 
+// judged is the error of a tensor with a fault and what is allowed: of the whole, or else of its worst group.
+func (t *TensorProof) judged() (err, allowed Number) {
+	err, allowed = t.Error, max(tensorFactor*t.Explained, exactness)
+	if err <= allowed && len(t.Worst) > 0 {
+		return t.Worst[0].Error, max(groupFactor*t.Worst[0].Explained, exactness)
+	}
+	return err, allowed
+}
+
 // unused tells of tensors with faults that no operation of the run points at.
 func (p *prover) unused(told map[string]bool) {
 	for i := range p.proof.Tensors {
 		if t := &p.proof.Tensors[i]; t.Fault != "" && !told[t.Name] {
+			err, allowed := t.judged()
 			p.proof.Findings = append(p.proof.Findings, Finding{
-				Layer: layerOf(t.Name), Tensor: t.Name, Error: t.Error, Allowed: max(tensorFactor*t.Explained, exactness), Why: t.Fault,
+				Layer: layerOf(t.Name), Tensor: t.Name, Error: err, Allowed: allowed, Why: t.Fault,
 			})
 		}
 	}
