@@ -182,6 +182,7 @@ func (t *templateCheck) run(talks []conversation) *templateReport {
 			r := renderReport{Conversation: talk.name, GenerationPrompt: prompt, Result: "rendered"}
 			if err != nil {
 				r.Result, r.Error = outcome(own, talk.context, prompt), err.Error()
+				t.note("%s: %v", talk.name, err)
 			} else {
 				rendered++
 				t.lint(talk.context, text)
