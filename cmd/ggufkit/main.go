@@ -68,6 +68,7 @@ func interrupts() []os.Signal {
 
 // newApp is the command table.
 func newApp(u *ui) *cli.App {
+	cli.FlagStringer = flagLine
 	app := &cli.App{
 		Name:            "ggufkit",
 		Usage:           "convert, quantize, inspect, change, run and measure GGUF models",
