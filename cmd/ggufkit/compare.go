@@ -47,7 +47,7 @@ Examples:
 }
 
 func compare(c *cli.Context, u *ui) error {
-	if c.IsSet("checkpoint") {
+	if forProof(c) {
 		if name := limitsGiven(c); name != "" {
 			return usagef("the proof has a verdict of its own", "--checkpoint and --%s do not go together", name)
 		}

@@ -36,8 +36,9 @@ func checkpointFlags() []cli.Flag {
 // checkpointHelp describes the proof.
 const checkpointHelp = `With --checkpoint DIR the file is proven against the checkpoint that it was made from. Both run the same tokens in exact precision, the checkpoint
 from its safetensors; every operation is compared on its own (on the checkpoint's activations) and accumulated, and so are the weights of all
-tensors. The checkpoint's values in the file's types, quantized again, tell what the types explain. Whatever is beyond that (twice the error of an
-operation or a tensor, four times that of 32 elements) is named with its block, operation and tensor, and the exit status is 3.
+tensors. The checkpoint's values in the file's types, quantized again, tell what the types explain. Whatever is beyond twice that
+(of an operation, a tensor or 32 elements of a row; 12 times of those where an importance matrix was used) is named with its block, operation and
+tensor, and the exit status is 3.
 It takes three passes of 128 tokens (-c: another number; --ids: these) in float32, quantizes the checkpoint once, and maps both files;
 the memory of its own is for tensors that conversion reorders: q and k of the llama family, all matrices of gpt2.`
 
@@ -102,8 +103,16 @@ func compareCheckpoint(c *cli.Context, u *ui) error {
 	return nil
 }
 
+// forProof reports whether one of the flags of a proof is set.
+func forProof(c *cli.Context) bool {
+	return slices.ContainsFunc(checkpointFlags(), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
+}
+
 // checkProof refuses flags that a proof has no use for.
 func checkProof(c *cli.Context) error {
+	if !c.IsSet("checkpoint") {
+		return usagef("name the checkpoint's folder by --checkpoint", "--ids, --layers and --logits are for a proof against a checkpoint")
+	}
 	for _, name := range []string{"base", "base-file", "save-base", "chunks", "cache-type"} {
 		if c.IsSet(name) {
 			return usagef("leave one of them out", "--checkpoint and --%s do not go together", name)
