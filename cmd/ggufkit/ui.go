@@ -91,14 +91,6 @@ func (u *ui) json(v any) error {
 	return enc.Encode(v)
 }
 
-// number makes a float fit for JSON, which has none that are not finite: those are strings, as inspect has them.
-func number(f float64) any {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return fmt.Sprint(f)
-	}
-	return f
-}
-
 // jsonLine prints a short value as JSON on one line.
 func (u *ui) jsonLine(v any) error { return jsonEncoder(u.out).Encode(v) }
 

@@ -46,8 +46,8 @@ func answer(t *testing.T, m *infer.Model, tok *tokenizer.Tokenizer, question str
 	return write(t, m, tok, prompt, tokenizer.EncodeOptions{ParseSpecial: true}, 32)
 }
 
-// recorded is a file of reference logits: the most likely tokens of every position of some texts.
-type recorded struct {
+// recordedTop is a file of reference logits: the most likely tokens of every position of some texts.
+type recordedTop struct {
 	Runs []struct {
 		IDs    []int32     `json:"ids"`
 		TopIDs [][]int32   `json:"top20_ids"`
@@ -73,7 +73,7 @@ func TestTopTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ref recorded
+		var ref recordedTop
 		if err := json.Unmarshal(data, &ref); err != nil {
 			t.Fatal(err)
 		}

@@ -36,9 +36,6 @@ var ErrTooShort = errors.New("the text is too short")
 // window is a stretch of a text: ids[start:end], of which those from ids[first] on are scored, each given all before it in the window.
 type window struct{ start, first, end int }
 
-// scored is the number of scored tokens.
-func (w window) scored() int { return w.end - w.first }
-
 // cut makes the windows of n tokens for a model that holds limit of them at once.
 func (o Windows) cut(n, limit int) ([]window, error) {
 	switch {
