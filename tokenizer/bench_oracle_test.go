@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// mixedText is size bytes of prose, code, documents and texts in many scripts, eight lines of one of them at a time, in an order that a seed gives.
+// mixedText is size bytes of prose, code, notes and texts in many scripts out of testdata, eight lines of one of them at a time, in an order that a seed gives.
 func mixedText(t *testing.B, size int) string {
 	var sources [][]string
-	for _, pattern := range []string{"../testdata/demo/*.txt", "*.go", "../testdata/gen/*.py", "../docs/*.md"} {
+	for _, pattern := range []string{"../testdata/demo/*.txt", "../testdata/gen/*.py", "../testdata/gen/*.sh", "../testdata/*/README.md"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s: nothing to read: %v", pattern, err)
