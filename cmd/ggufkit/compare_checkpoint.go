@@ -113,7 +113,13 @@ func checkProof(c *cli.Context) error {
 	if !c.IsSet("checkpoint") {
 		return usagef("name the checkpoint's folder by --checkpoint", "--ids, --layers and --logits are for a proof against a checkpoint")
 	}
-	for _, name := range []string{"base", "base-file", "save-base", "chunks", "cache-type"} {
+	refused := []string{"base", "base-precision", "base-file", "save-base", "chunks"}
+	for _, f := range modelFlags() {
+		if name := f.Names()[0]; name != "model" && name != "precision" && name != "threads" {
+			refused = append(refused, name)
+		}
+	}
+	for _, name := range refused {
 		if c.IsSet(name) {
 			return usagef("leave one of them out", "--checkpoint and --%s do not go together", name)
 		}

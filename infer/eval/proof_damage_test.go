@@ -246,6 +246,13 @@ func (s *subject) damages(il int, quantized bool) []damage {
 			return nil
 		}})
 	}
+	if p.FinalSoftcap > 0 {
+		key := s.spec.Name + ".final_logit_softcapping"
+		list = append(list, damage{name: "operation missing", place: fmt.Sprintf("softcap (%s)", key), only: true, edit: func(m *gguf.Meta) error {
+			m.Set(key, gguf.New(float32(0)))
+			return nil
+		}})
+	}
 	if p.Window > 8 && p.Window < len(s.ids) {
 		key := s.spec.Name + ".attention.sliding_window"
 		list = append(list, damage{name: "window", place: fmt.Sprintf("block %d, attention (%s", slices.Index(p.Windowed, true), key), why: "Window is ", edit: func(m *gguf.Meta) error {

@@ -21,7 +21,7 @@ func TestOracleProof(t *testing.T) {
 	if root == "" {
 		t.Fatal("ORACLE does not name the folder of reference data")
 	}
-	for _, name := range []string{"llama", "qwen2", "qwen3", "gemma3", "phi3-longrope", "starcoder2", "gpt2"} {
+	for _, name := range []string{"llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi3-longrope", "starcoder2", "gpt2"} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(root, "archs", name)
 			ids, logits := recorded(t, dir)

@@ -129,6 +129,12 @@ func (p *prover) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errApart) {
 		return err
 	}
+	if more, ok := p.free.next(); ok && err == nil {
+		p.proof.Findings = append(p.proof.Findings, Finding{
+			Layer: more.Layer, Operation: more.Name, Error: Number(math.Inf(1)), Keys: p.differing(more.Name),
+			Why: "the file's model does this operation after all that the checkpoint's does",
+		})
+	}
 	for _, op := range order {
 		p.proof.Operations = append(p.proof.Operations, p.operation(op))
 	}

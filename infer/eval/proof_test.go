@@ -56,6 +56,10 @@ func TestProofOfSettings(t *testing.T) {
 	if len(p.Settings) != 2 {
 		t.Errorf("settings: %+v", p.Settings)
 	}
+	s.testDamage(t, "f32", damage{name: "operation too many", place: "softcap (llama.final_logit_softcapping)", only: true, edit: func(m *gguf.Meta) error {
+		m.Set("llama.final_logit_softcapping", gguf.New(float32(20)))
+		return nil
+	}})
 }
 
 // A file and a checkpoint that do not belong together are refused.
