@@ -247,7 +247,7 @@ func (t *Template) render(now time.Time, vars map[string]value, size int) (out s
 	}
 	r := &run{t: t, now: now, out: &strings.Builder{}}
 	r.deadline = time.Now().Add(timeLimit)
-	r.most = memoryLimit + memoryFactor*size
+	r.allowed, r.most = stepLimit+sizeFactor*size, memoryLimit+sizeFactor*size
 	r.root = (&scope{vars: vars, parent: r.globalScope()}).inner()
 	defer t.caught(r, &err)
 	r.statements(t.body, r.root)

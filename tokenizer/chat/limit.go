@@ -22,7 +22,7 @@ const (
 	intBits       = 1 << 16 // the longest integer
 	digitLimit    = 4300    // digits of an integer that is written out; Python has the same
 	memoryLimit   = 256 << 20
-	memoryFactor  = 64 // bytes that may be built for each byte of the conversation, beside memoryLimit
+	sizeFactor    = 64 // steps and bytes that are allowed for each byte of the conversation, beside stepLimit and memoryLimit
 	timeLimit     = 10 * time.Second
 )
 
@@ -86,6 +86,7 @@ func place(src string, pos int) (line, column int) {
 // meter counts what a run has cost.
 type meter struct {
 	steps    int
+	allowed  int // steps
 	memory   int // bytes built
 	most     int // of memory
 	depth    int
@@ -97,8 +98,8 @@ type meter struct {
 func (m *meter) spend(n int) {
 	before := m.steps
 	m.steps += n
-	if m.steps > stepLimit {
-		raiseLimit("the template takes more than %d steps", stepLimit)
+	if m.steps > m.allowed {
+		raiseLimit("the template takes more than %d steps", m.allowed)
 	}
 	if before>>12 != m.steps>>12 && time.Now().After(m.deadline) {
 		raiseLimit("the template runs for more than %v", timeLimit)
