@@ -86,7 +86,7 @@ func (p *prover) run(ctx context.Context) error {
 	p.forced.start(p.ids)
 	var order []*operation
 	byKey := map[opKey]*operation{}
-	logits := &logitsRows{vocab: p.reference.model.Params.NVocab}
+	rows := &logitsRows{vocab: p.reference.model.Params.NVocab}
 	total := uint64(len(p.reference.tap.Weights()))
 	p.reference.tap.After = func(ref *infer.TapOp) error {
 		if err := ctx.Err(); err != nil {
@@ -111,13 +111,13 @@ func (p *prover) run(ctx context.Context) error {
 		op.local.add(ref.Values, forced.Values)
 		op.explained += p.explained(ref, forced)
 		forced.Replace(ref.Values)
-		logits.hold(free)
+		rows.hold(free)
 		p.progress("running", uint64(min(len(order)/2, int(total))), total)
 		return nil
 	}
-	file, recorded, recordedFile := newLogits(), newLogits(), newLogits()
+	var file, recorded, recordedFile logits
 	err := p.reference.step(p.ids, func(i int, row []float32) error {
-		got := logits.row()
+		got := rows.row()
 		file.add(row, got)
 		if p.options.Recorded != nil {
 			want := p.options.Recorded[i*len(row):][:len(row)]
@@ -234,8 +234,6 @@ type logits struct {
 	scratch       []float32
 }
 
-func newLogits() *logits { return &logits{} }
-
 func (l *logits) add(ref, got []float32) {
 	l.contrast.add(ref, got)
 	l.scratch = append(l.scratch[:0], ref...)
@@ -259,7 +257,7 @@ func (l *logits) result() LogitsProof {
 	}
 }
 
-// describe is the comparison in a line.
+// String is the comparison in a line.
 func (l *LogitsProof) String() string {
 	return fmt.Sprintf("error %.3g, cosine %.6f, largest difference %.3g, divergence %.3g mean, %.3g at most, same top %.1f %%",
 		l.Error, l.Cosine, l.MaxError, l.KLD, l.KLDMax, 100*l.SameTop)
