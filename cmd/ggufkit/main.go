@@ -88,6 +88,7 @@ func newApp(u *ui) *cli.App {
 			perplexityCommand(u),
 			benchCommand(u),
 			compareCommand(u),
+			reportCommand(u),
 		},
 		Writer:    u.out,
 		ErrWriter: u.err,

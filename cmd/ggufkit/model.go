@@ -93,6 +93,11 @@ type loaded struct {
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
 func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
+	return openModel(c, u, c.String("model"), context)
+}
+
+// openModel is loadModel for any file.
+func openModel(c *cli.Context, u *ui, path string, context int) (*loaded, error) {
 	o, err := modelOptions(c, context)
 	if err != nil {
 		return nil, err
@@ -100,7 +105,7 @@ func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
 	if _, err := cpu.Choose(); err != nil {
 		u.note("warning: %v", err)
 	}
-	f, err := gguf.Open(c.String("model"))
+	f, err := gguf.Open(path)
 	if err != nil {
 		return nil, err
 	}
