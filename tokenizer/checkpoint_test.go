@@ -333,7 +333,7 @@ func TestIDSources(t *testing.T) {
 	}
 }
 
-// Templates: the .jinja file wins over tokenizer_config.json, and differences are told.
+// Templates: the .jinja file wins over tokenizer_config.json, and differences are told (field report R011).
 func TestTemplates(t *testing.T) {
 	dir := filepath.Join("testdata", "bpe")
 	edited := func(template any) func(map[string]any) {

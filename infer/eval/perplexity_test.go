@@ -137,6 +137,7 @@ func definition(t *testing.T, m *infer.Model, ids []int32, n, windows int, bos i
 	return math.Exp(mean), math.Sqrt(square/k/(k-1)) * math.Exp(mean), len(nll)
 }
 
+// The two conventions give what their definitions say, and a text that is too short is an error (field report R076).
 func TestPerplexity(t *testing.T) {
 	for _, c := range []struct {
 		context, tokens, chunks, windows int
