@@ -23,7 +23,7 @@ func generateFlags() []cli.Flag {
 		&cli.StringFlag{Name: "prompt", Aliases: []string{"p"}, Usage: "the `TEXT` to go on from"},
 		&cli.IntFlag{Name: "predict", Aliases: []string{"n", "n-predict"}, Value: -1, Usage: "stop after `N` tokens (-1: when the model ends or the context is full)"},
 		contextFlag("hold at most `N` tokens, prompt and answer together (0: as the model was trained)"),
-		&cli.StringSliceFlag{Name: "reverse-prompt", Aliases: []string{"r", "stop"}, KeepSpace: true, Usage: "end before the model writes `TEXT` (may be given several times)"},
+		&cli.StringSliceFlag{Name: "stop", Aliases: []string{"r", "reverse-prompt"}, KeepSpace: true, Usage: "end before the model writes `TEXT` (may be given several times)"},
 		&cli.BoolFlag{Name: "context-shift", Usage: "when the context is full, drop the older half of what --keep does not hold, and go on"},
 		&cli.IntFlag{Name: "keep", Usage: "with --context-shift, hold the first `N` tokens of the prompt (-1: all; the model's BOS always; chat: the system's message)"},
 		&cli.IntFlag{Name: "samples", Value: 1, Usage: "write `N` texts that follow the prompt, with the seeds SEED, SEED+1, ..."},
@@ -48,8 +48,8 @@ const maxSamples = 1 << 16
 // checkGeneration makes generateFlags that make no sense wrong usage.
 func checkGeneration(c *cli.Context, interactive bool) error {
 	switch n, keep := c.Int("samples"), c.Int("keep"); {
-	case slices.Contains(c.StringSlice("reverse-prompt"), ""):
-		return usagef("leave it out, the model then ends by itself", "--reverse-prompt: the text is empty")
+	case slices.Contains(c.StringSlice("stop"), ""):
+		return usagef("leave it out, the model then ends by itself", "--stop: the text is empty")
 	case keep < -1:
 		return usagef("", "--keep %d: expected -1 or more", keep)
 	case n < 1 || n > maxSamples:
@@ -66,7 +66,7 @@ func startGeneration(c *cli.Context, u *ui, interactive bool) (*generation, erro
 		return nil, err
 	}
 	start := time.Now()
-	g := &generation{sampler: samplerOptions(c, uint64(rand.Uint32())), stops: c.StringSlice("reverse-prompt")}
+	g := &generation{sampler: samplerOptions(c, uint64(rand.Uint32())), stops: c.StringSlice("stop")}
 	if _, err := sample.New(g.sampler); err != nil {
 		return nil, usagef("see 'ggufkit "+c.Command.Name+" --help'", "%v", err)
 	}
@@ -101,6 +101,7 @@ func (g *generation) describe(u *ui) {
 	u.note("weights: %s, shared with other processes that run the file", size(m.Weights))
 	u.note("cache: %s a token in %s, %s for a full context of %d tokens", size(m.CachePosition), m.CacheType, size(m.Cache), m.Context)
 	u.note("scratch: %s for batches of %d tokens", size(m.Scratch), m.Batch)
+	u.note("program: about %s, the tokenizer included; %s of its own in all, the weights aside", size(m.Fixed), size(m.Anonymous()))
 	u.note("seed: %d", g.sampler.Seed)
 }
 
