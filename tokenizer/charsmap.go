@@ -63,8 +63,9 @@ func (c *charsMap) longest(s string) (n int, by []byte) {
 	return n, by
 }
 
-// replace applies the map from the start of s to its end.
-func (c *charsMap) replace(s string) string {
+// replace applies the map from the start of s to its end. It fails for maps that make too much of it.
+func (c *charsMap) replace(s string) (string, error) {
+	size := len(s)
 	out := make([]byte, 0, len(s)+len(s)/8)
 	for s != "" {
 		n, by := c.longest(s)
@@ -73,7 +74,19 @@ func (c *charsMap) replace(s string) string {
 			by = []byte(s[:n])
 		}
 		out = append(out, by...)
+		if err := checkGrowth(len(out), size); err != nil {
+			return "", err
+		}
 		s = s[n:]
 	}
-	return string(out)
+	return string(out), nil
+}
+
+// checkGrowth refuses what a normalizer makes of a text of size bytes if that is far longer than any known one makes it: 11 bytes of one, by NFKC.
+func checkGrowth(n, size int) error {
+	const most, start = 32, 1 << 16
+	if n > most*size+start {
+		return fmt.Errorf("the normalizer makes more than %d bytes of %d\nhint: the file's normalizer is broken, or made to take all memory", most*size+start, size)
+	}
+	return nil
 }

@@ -3,6 +3,8 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -27,7 +29,7 @@ type source struct {
 // sourceModel turns one word into ids.
 type sourceModel interface {
 	append(dst []int32, word string) ([]int32, error)
-	highest() int32
+	ids() iter.Seq[int32]
 }
 
 // newSource prepares a tokenizer.json; it fails for what is not known, naming it.
@@ -75,31 +77,36 @@ func newSource(t *tokenizerJSON) (*source, error) {
 	return s, nil
 }
 
-// highest is the highest id there is.
-func (s *source) highest() int32 {
-	id := s.model.highest()
+// check fails for ids that are not below n.
+func (s *source) check(n int) error {
+	outside := func(id int32) bool { return id < 0 || int(id) >= n }
+	for id := range s.model.ids() {
+		if outside(id) {
+			return fmt.Errorf("id %d is not among the %d tokens", id, n)
+		}
+	}
 	for _, a := range s.added {
-		id = max(id, a.ID)
+		if outside(a.ID) {
+			return fmt.Errorf("id %d of the added token %q is not among the %d tokens", a.ID, a.Content, n)
+		}
 	}
-	return id
+	return nil
 }
 
-func highest(vocab map[string]int32) int32 {
-	id := int32(-1)
-	for _, v := range vocab {
-		id = max(id, v)
-	}
-	return id
+func (b *sourceBPE) ids() iter.Seq[int32]   { return maps.Values(b.vocab) }
+func (w *sourceWords) ids() iter.Seq[int32] { return maps.Values(w.vocab) }
+func (s *sourceUnigram) ids() iter.Seq[int32] {
+	return slices.Values([]int32{int32(len(s.u.v.Tokens) - 1)})
 }
-
-func (b *sourceBPE) highest() int32     { return highest(b.vocab) }
-func (w *sourceWords) highest() int32   { return highest(w.vocab) }
-func (s *sourceUnigram) highest() int32 { return int32(len(s.u.v.Tokens) - 1) }
 
 func (s *source) normalize(text string) (string, error) {
 	var err error
+	size := len(text)
 	for _, step := range s.normalizer {
-		if text, err = step(text); err != nil {
+		if text, err = step(text); err == nil {
+			err = checkGrowth(len(text), size)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -314,13 +321,19 @@ type sourceWords struct {
 	maxLen int // bytes of a token
 }
 
+// mostChars bounds max_input_chars_per_word: the time for a word grows with its square.
+const mostChars = 1000
+
 func newSourceWords(t *tokenizerJSON) (*sourceWords, error) {
 	w := &sourceWords{prefix: t.Model.Prefix, most: t.Model.MaxChars}
 	if err := json.Unmarshal(t.Model.Vocab, &w.vocab); err != nil {
 		return nil, fmt.Errorf("vocab: %w", err)
 	}
-	if w.most == 0 {
+	switch {
+	case w.most == 0:
 		w.most = wordLimit
+	case w.most < 0 || w.most > mostChars:
+		return nil, fmt.Errorf("max_input_chars_per_word is %d, at most %d are supported", w.most, mostChars)
 	}
 	for text := range w.vocab {
 		w.maxLen = max(w.maxLen, len(text))

@@ -1,8 +1,8 @@
 package tokenizer
 
 import (
+	"cmp"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,8 +16,12 @@ import (
 // normalStep is one part of a normalizer.
 type normalStep func(text string) (string, error)
 
-// matchTimeout bounds what an expression of a file may cost on one piece of text.
-const matchTimeout = 5 * time.Second
+// Bounds on what a file may ask for.
+const (
+	matchTimeout = 5 * time.Second // of an expression on one piece of text
+	mostPattern  = 1 << 14         // bytes of an expression; the longest known one has 900
+	mostParts    = 100             // of a normalizer or a pre-tokenizer
+)
 
 func pure(f func(string) string) normalStep {
 	return func(s string) (string, error) { return f(s), nil }
@@ -25,6 +29,9 @@ func pure(f func(string) string) normalStep {
 
 func normalSteps(parts []component) ([]normalStep, error) {
 	var steps []normalStep
+	if len(parts) > mostParts {
+		return nil, fmt.Errorf("%d parts, at most %d", len(parts), mostParts)
+	}
 	for i := range parts {
 		step, err := normalizerOf(&parts[i])
 		if err != nil {
@@ -80,7 +87,7 @@ func normalizerOf(c *component) (normalStep, error) {
 		if err != nil {
 			return nil, err
 		}
-		return pure(chars.replace), nil
+		return chars.replace, nil
 	case "BertNormalizer":
 		return bertStep(c), nil
 	}
@@ -98,7 +105,13 @@ func without(s string, t *unicode.RangeTable) string {
 
 func replaceStep(c *component) (normalStep, error) {
 	if p, err := c.pattern("String"); err == nil {
-		return pure(func(s string) string { return strings.ReplaceAll(s, p, c.Content) }), nil
+		return func(s string) (string, error) {
+			n := strings.Count(s, p)
+			if err := checkGrowth(len(s)+min(n*(len(c.Content)-len(p)), 1<<40), len(s)); err != nil {
+				return "", err
+			}
+			return strings.ReplaceAll(s, p, c.Content), nil
+		}, nil
 	}
 	re, err := c.expression()
 	if err != nil {
@@ -106,13 +119,16 @@ func replaceStep(c *component) (normalStep, error) {
 	}
 	return func(s string) (string, error) {
 		var out strings.Builder
+		var grown error
 		err := matches(re, s, func(part string, match bool) {
 			if match {
 				part = c.Content
 			}
-			out.WriteString(part)
+			if grown = cmp.Or(grown, checkGrowth(out.Len()+len(part), len(s))); grown == nil {
+				out.WriteString(part)
+			}
 		})
-		return out.String(), err
+		return out.String(), cmp.Or(err, grown)
 	}, nil
 }
 
@@ -162,6 +178,9 @@ type splitStep func(pieces []string, start bool) ([]string, error)
 
 func splitSteps(parts []component) ([]splitStep, error) {
 	var steps []splitStep
+	if len(parts) > mostParts {
+		return nil, fmt.Errorf("%d parts, at most %d", len(parts), mostParts)
+	}
 	for i := range parts {
 		step, err := splitterOf(&parts[i])
 		if err != nil {
@@ -178,11 +197,11 @@ func splitterOf(c *component) (splitStep, error) {
 		if p, err := c.pattern("String"); err == nil {
 			return splitBy(regexp2.Escape(p), c.Behavior, c.Invert)
 		}
-		p, err := c.pattern("Regex")
+		p, err := c.oniguruma()
 		if err != nil {
 			return nil, err
 		}
-		return splitBy(fromOniguruma(p), c.Behavior, c.Invert)
+		return splitBy(p, c.Behavior, c.Invert)
 	case "Digits":
 		if c.Individual {
 			return splitBy(`\p{N}`, "Isolated", false)
@@ -262,8 +281,8 @@ func metaspaceStep(c *component) (splitStep, error) {
 			scheme = "never"
 		}
 	}
-	if sign == "" {
-		return nil, errors.New("Metaspace without a replacement is not known")
+	if utf8.RuneCountInString(sign) != 1 {
+		return nil, fmt.Errorf("Metaspace with a replacement of %d characters is not known, it takes one", utf8.RuneCountInString(sign))
 	}
 	cut, err := splitBy(regexp2.Escape(sign), "MergedWithNext", false)
 	if err != nil {
@@ -286,14 +305,29 @@ func metaspaceStep(c *component) (splitStep, error) {
 
 // expression is the compiled pattern of a part.
 func (c *component) expression() (*regexp2.Regexp, error) {
-	p, err := c.pattern("Regex")
+	p, err := c.oniguruma()
 	if err != nil {
 		return nil, err
 	}
-	return compile(fromOniguruma(p))
+	return compile(p)
+}
+
+// oniguruma is the expression of a part as this engine writes it.
+func (c *component) oniguruma() (string, error) {
+	p, err := c.pattern("Regex")
+	if err == nil && len(p) > mostPattern {
+		err = fmt.Errorf("an expression of %d bytes, at most %d", len(p), mostPattern)
+	}
+	if err != nil {
+		return "", err
+	}
+	return fromOniguruma(p), nil
 }
 
 func compile(pattern string) (*regexp2.Regexp, error) {
+	if len(pattern) > mostPattern {
+		return nil, fmt.Errorf("an expression of %d bytes, at most %d", len(pattern), mostPattern)
+	}
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {
 		return nil, err
@@ -336,17 +370,20 @@ func splitBy(pattern, behavior string, invert bool) (splitStep, error) {
 	return func(pieces []string, _ bool) ([]string, error) {
 		var out []string
 		for _, p := range pieces {
-			var last bool // the piece before was a cut
-			open := false // the piece before may be continued
+			var last bool     // the piece before was a cut
+			open := false     // the piece before may be continued
+			start, at := 0, 0 // where the piece before starts, and where the part at hand ends: all parts together are p
 			err := matches(re, p, func(part string, match bool) {
+				at += len(part)
 				match = match != invert
 				joined := open && (behavior == "Contiguous" && match == last || behavior == "MergedWithPrevious" && match && !last || behavior == "MergedWithNext" && last)
 				switch {
 				case behavior == "Removed" && match:
 				case joined:
-					out[len(out)-1] += part
+					out[len(out)-1] = p[start:at]
 				default:
 					out = append(out, part)
+					start = at - len(part)
 				}
 				open = behavior != "Removed"
 				last = match

@@ -1,10 +1,12 @@
 package tokenizer
 
 import (
+	"encoding/base64"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/ggufkit/ggufkit/gguf"
@@ -140,6 +142,14 @@ func TestWholeTokenizer(t *testing.T) {
 		"broken":  {"{", keyHuggingFace},
 		"unknown": {`{"model":{"type":"Magic"}}`, `"Magic"`},
 		"ids":     {`{"model":{"type":"BPE","vocab":{"a":99999},"merges":[]}}`, "99999"},
+		"below 0": {`{"model":{"type":"BPE","vocab":{"a":-7},"merges":[]}}`, "-7"},
+		"added":   {`{"added_tokens":[{"id":-1,"content":"x"}],"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, `-1 of the added token "x"`},
+		"long": {`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"` + strings.Repeat("a++", 1<<20) + `"},"behavior":"Isolated"},
+			"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "an expression of"},
+		"parts": {`{"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"}` + strings.Repeat(`,{"type":"NFC"}`, 1000) + `]},
+			"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "1001 parts"},
+		"characters": {`{"model":{"type":"WordPiece","vocab":{"a":1},"unk_token":"a","max_input_chars_per_word":1000000000}}`, "max_input_chars_per_word"},
+		"sign":       {`{"pre_tokenizer":{"type":"Metaspace","replacement":"long"},"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "4 characters"},
 	} {
 		w := *read
 		w.HuggingFace = c.text
@@ -171,4 +181,51 @@ func TestProof(t *testing.T) {
 	v.Pre = "qwen2"
 	b := &vocabBuilder{f: f, v: v, rows: bpeRows}
 	checkError(t, b.prove(false), "tokenizer.json", "is not the model's", "by tokenizer.json, but", "hint: --pre NAME")
+}
+
+// A tokenizer.json comes from a stranger: what it makes of a text stays in bounds.
+func TestHostileTokenizer(t *testing.T) {
+	doubled := strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 60)
+	chars := []byte{4, 0, 0, 0, 0, 0, 0, 0} // a map without entries
+	for name, c := range map[string]struct{ normalizer, want string }{
+		"doubled": {`{"type":"Sequence","normalizers":[` + doubled[:len(doubled)-1] + `]}`, "the normalizer makes more than"},
+		"long":    {`{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
+		"regex":   {`{"type":"Replace","pattern":{"Regex":"."},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
+		"empty":   {`{"type":"Replace","pattern":{"String":""},"content":"` + strings.Repeat("b", 1<<10) + `"}`, "the normalizer makes more than"},
+		"none":    {`{"type":"Precompiled","precompiled_charsmap":"` + base64.StdEncoding.EncodeToString(chars) + `"}`, ""},
+	} {
+		parsed, err := parseTokenizer([]byte(`{"normalizer":` + c.normalizer + `,"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		src, err := newSource(parsed)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := src.encode(nil, strings.Repeat("a", 1<<20), false); c.want != "" {
+			checkError(t, err, c.want)
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Pieces that are joined one by one take linear time.
+func TestJoinedPieces(t *testing.T) {
+	for _, behavior := range []string{"Contiguous", "MergedWithPrevious", "MergedWithNext", "Isolated"} {
+		step, err := splitBy("!", behavior, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := "a" + strings.Repeat("!", 1<<20) + "b"
+		start := time.Now()
+		pieces, err := step([]string{text}, true)
+		if err != nil || strings.Join(pieces, "") != text {
+			t.Errorf("%s: %d pieces, %v", behavior, len(pieces), err)
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("%s: %v", behavior, d)
+		}
+	}
 }

@@ -115,8 +115,8 @@ func (t *Tokenizer) whole() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\nhint: ggufkit meta rm takes the key out; then the other keys count", keyHuggingFace, err)
 	}
-	if id := src.highest(); int(id) >= len(t.Vocab.Tokens) {
-		return fmt.Errorf("%s: id %d is not among the %d tokens", keyHuggingFace, id, len(t.Vocab.Tokens))
+	if err := src.check(len(t.Vocab.Tokens)); err != nil {
+		return fmt.Errorf("%s: %w", keyHuggingFace, err)
 	}
 	t.source = src
 	return nil

@@ -68,7 +68,10 @@ func (u *unigram) encode(dst []int32, text string) ([]int32, error) {
 	defer u.pool.Put(l)
 	text = validUTF8(text)
 	if u.chars != nil {
-		text = u.chars.replace(text)
+		var err error
+		if text, err = u.chars.replace(text); err != nil {
+			return nil, err
+		}
 	}
 	if !u.extra {
 		if text != "" && u.prefix {
