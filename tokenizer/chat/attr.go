@@ -51,6 +51,8 @@ func (r *run) index(v, key value) (value, bool) {
 	default:
 		return nil, false
 	}
+	s, _ := asString(v)
+	r.scan(len(s))
 	n, _ := length(v)
 	if i < 0 {
 		i += int64(n)
@@ -68,8 +70,6 @@ func (r *run) index(v, key value) (value, bool) {
 	case bytes:
 		return int64(v[i]), true
 	}
-	s, _ := asString(v)
-	r.scan(len(s))
 	return like(v, cut(s, int(i), int(i)+1)), true
 }
 
@@ -418,14 +418,14 @@ func (m *macro) special(r *run, in *scope, rest *dict, args []value) {
 		in.set("kwargs", rest)
 	} else if rest.len() > 0 {
 		if _, ok := rest.index["caller"]; ok {
-			raise("TypeError", "macro %s was invoked with two values for the special caller argument. This is most likely a bug.", quote(d.name))
+			raise("TypeError", "macro %s was invoked with two values for the special caller argument. This is most likely a bug.", shown(d.name))
 		}
-		raise("TypeError", "macro %s takes no keyword argument %s", quote(d.name), repr(&r.meter, rest.keys[0]))
+		raise("TypeError", "macro %s takes no keyword argument %s", shown(d.name), repr(&r.meter, rest.keys[0]))
 	}
 	extra := args[min(len(args), len(d.params)):]
 	if d.usesVarargs {
 		in.set("varargs", &tuple{extra})
 	} else if len(extra) > 0 {
-		raise("TypeError", "macro %s takes not more than %d argument(s)", quote(d.name), len(d.params))
+		raise("TypeError", "macro %s takes not more than %d argument(s)", shown(d.name), len(d.params))
 	}
 }

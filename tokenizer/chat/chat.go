@@ -263,10 +263,11 @@ func (t *Template) caught(r *run, err *error) {
 	case nil:
 		return
 	case *Exception:
+		p.Message = clipped(p.Message)
 		*err = p
 		return
 	case failure:
-		e.Kind, e.Message, e.limit, pos = p.kind, p.message, p.limit, p.pos
+		e.Kind, e.Message, e.limit, pos = p.kind, clipped(p.message), p.limit, p.pos
 	default:
 		e.Message = fmt.Sprintf("the template engine failed: %v", p)
 	}
@@ -277,4 +278,12 @@ func (t *Template) caught(r *run, err *error) {
 		e.Line, e.Column = place(t.src, pos)
 	}
 	*err = e
+}
+
+// clipped is a message of a length that can be shown: a template may raise megabytes.
+func clipped(message string) string {
+	if len(message) <= messageLimit {
+		return message
+	}
+	return strings.ToValidUTF8(message[:messageLimit], "") + "..."
 }

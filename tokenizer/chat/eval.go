@@ -351,6 +351,8 @@ func (l *loop) step() (value, bool) {
 
 // each is step for code that iterates over the loop itself.
 func (l *loop) each() (value, bool) {
+	l.m.enter()
+	defer l.m.leave()
 	item, ok := l.step()
 	if !ok {
 		return nil, false

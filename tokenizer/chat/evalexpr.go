@@ -120,7 +120,9 @@ func (r *run) arguments(a arguments, s *scope) (args []value, named []kwarg) {
 	if a.extra != nil {
 		v := r.eval(a.extra, s)
 		r.pos = a.extra.at()
-		args = append(args, elements(&r.meter, v)...)
+		extra := elements(&r.meter, v)
+		r.build(16 * len(extra))
+		args = append(args, extra...)
 	}
 	if a.extras != nil {
 		v := r.eval(a.extras, s)
@@ -129,12 +131,14 @@ func (r *run) arguments(a arguments, s *scope) (args []value, named []kwarg) {
 		if !ok {
 			raise("TypeError", "argument after ** must be a mapping, not %s", typeName(v))
 		}
+		r.build(32 * d.len())
+		written := named
 		for i, k := range d.keys {
 			name, ok := asString(k)
 			if !ok {
 				raise("TypeError", "keywords must be strings")
 			}
-			for _, n := range named {
+			for _, n := range written {
 				if n.name == name {
 					raise("TypeError", "got multiple values for keyword argument '%s'", name)
 				}
@@ -391,6 +395,7 @@ func slice(m *meter, v value, bounds []value) value {
 	}
 	switch v := v.(type) {
 	case bytes:
+		m.build(places)
 		picked := make([]byte, places)
 		for i := range picked {
 			picked[i] = v[start+i*step]

@@ -19,7 +19,7 @@ type filter struct {
 func (r *run) applyFilter(name string, v value, args []value, named []kwarg) value {
 	f, ok := r.t.filters[name]
 	if !ok {
-		raise("TemplateRuntimeError", "No filter named %s found.", quote(name))
+		raise("TemplateRuntimeError", "No filter named %s found.", shown(name))
 	}
 	if f.free != nil {
 		return f.free(r, v, args, named)
@@ -54,7 +54,9 @@ func filterTable() map[string]filter {
 			if chars, ok := asString(orNone(a[1])); ok && chars == "" {
 				return like(a[0], s)
 			}
-			return like(a[0], strip(s, optText(a[1], ""), true, true))
+			chars := optText(a[1], "")
+			r.scan(len(chars))
+			return like(a[0], strip(s, chars, true, true))
 		}},
 		"replace": {params: "s old new count", required: 3, f: filterReplace},
 		"center": {params: "value width", required: 1, f: func(r *run, a []value) value {

@@ -13,12 +13,14 @@ func (r *run) getter(attribute, otherwise value, fold bool) func(value) value {
 	case none:
 	case string, markup:
 		s, _ := asString(a)
+		r.buildParts(1 + strings.Count(s, "."))
 		parts = attributePath(s)
 	default:
 		parts = []value{a}
 	}
 	return func(item value) value {
 		for _, p := range parts {
+			r.spend(1)
 			item = r.item(item, p)
 			if _, missing := item.(*undefined); missing && otherwise != nil && otherwise != (none{}) {
 				item = otherwise
@@ -53,13 +55,16 @@ func (r *run) folded(v value) value {
 	return v
 }
 
-// generator wraps a function as an iterator that runs when it is asked.
-func generator(name string, next func() (value, bool)) *iterator {
+// generator wraps a function as an iterator that runs when it is asked. One that asks another is a level below it.
+func (r *run) generator(name string, next func() (value, bool)) *iterator {
+	r.build(128)
 	done := false
 	return &iterator{kind: "generator", name: name, next: func() (value, bool) {
 		if done {
 			return nil, false
 		}
+		r.enter()
+		defer r.leave()
 		v, ok := next()
 		done = !ok
 		return v, ok
@@ -70,7 +75,7 @@ func generator(name string, next func() (value, bool)) *iterator {
 func (r *run) lazily(name string, v value, open func() func(item value) (value, bool)) value {
 	var next func() (value, bool)
 	var step func(item value) (value, bool)
-	return generator(name, func() (value, bool) {
+	return r.generator(name, func() (value, bool) {
 		if next == nil {
 			if !truth(v) {
 				return nil, false
@@ -101,7 +106,7 @@ func filterMap(r *run, v value, args []value, named []kwarg) value {
 				case "default":
 					otherwise = k.v
 				default:
-					raise("FilterArgumentError", "Unexpected keyword argument %s", quote(k.name))
+					raise("FilterArgumentError", "Unexpected keyword argument %s", shown(k.name))
 				}
 			}
 			get := r.getter(attribute, otherwise, false)
@@ -149,7 +154,7 @@ func selector(reject, attribute bool) func(r *run, v value, args []value, named 
 func filterItems(r *run, a []value) value {
 	var items []value
 	i := -1
-	return generator("do_items", func() (value, bool) {
+	return r.generator("do_items", func() (value, bool) {
 		if i < 0 {
 			switch v := a[0].(type) {
 			case *undefined:
@@ -265,7 +270,7 @@ func filterBatch(r *run, a []value) value {
 	size := toIndex(a[1])
 	var next func() (value, bool)
 	var pending []value
-	return generator("do_batch", func() (value, bool) {
+	return r.generator("do_batch", func() (value, bool) {
 		if next == nil {
 			next = walk(&r.meter, a[0])
 		}
@@ -300,7 +305,7 @@ func filterBatch(r *run, a []value) value {
 func filterSlice(r *run, a []value) value {
 	slot, offset := 0, 0
 	var items []value
-	return generator("sync_do_slice", func() (value, bool) {
+	return r.generator("sync_do_slice", func() (value, bool) {
 		n := toIndex(a[1])
 		if slot == 0 {
 			items = elements(&r.meter, a[0])
@@ -317,6 +322,7 @@ func filterSlice(r *run, a []value) value {
 		if slot < extra {
 			offset++
 		}
+		r.build(16 * each)
 		part := slices.Clone(items[start : offset+(slot+1)*each])
 		if a[2] != nil && a[2] != (none{}) && slot >= extra {
 			part = append(part, a[2])
@@ -356,6 +362,7 @@ func filterSort(r *run, a []value) value {
 	var getters []func(value) value
 	paths := []value{orNone(a[3])}
 	if s, ok := asString(paths[0]); ok {
+		r.buildParts(2 * (1 + strings.Count(s, ",")))
 		paths = paths[:0]
 		for _, p := range strings.Split(s, ",") {
 			paths = append(paths, p)
@@ -405,7 +412,7 @@ func filterUnique(r *run, a []value) value {
 	get := r.getter(orNone(a[2]), nil, !isTrue(a[1]))
 	seen := newDict()
 	var next func() (value, bool)
-	return generator("sync_do_unique", func() (value, bool) {
+	return r.generator("sync_do_unique", func() (value, bool) {
 		if next == nil {
 			next = walk(&r.meter, a[0])
 		}

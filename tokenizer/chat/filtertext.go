@@ -78,6 +78,7 @@ func filterWordwrap(r *run, a []value) value {
 	r.build(2 * len(s))
 	r.buildLines(s)
 	r.buildWords(s)
+	r.buildParts(strings.Count(s, "-"))
 	var out []string
 	for _, line := range lines(s, false) {
 		out = append(out, joinText(&r.meter, wrapLine(&r.meter, line, width, breakLong, a[4] == nil || truth(a[4])), wrap))
@@ -259,7 +260,7 @@ func filterXMLAttr(r *run, a []value) value {
 			raise("TypeError", "expected string or bytes-like object, got '%s'", typeName(k))
 		}
 		if strings.ContainsAny(key, " \t\n\r\f\v/>=") {
-			raise("ValueError", "Invalid character in attribute name: %s", quote(key))
+			raise("ValueError", "Invalid character in attribute name: %s", shown(key))
 		}
 		parts = append(parts, string(escape(&r.meter, key))+`="`+string(escape(&r.meter, d.values[i]))+`"`)
 	}
@@ -291,8 +292,9 @@ func filterPprint(r *run, a []value) value {
 func filterFileSize(r *run, a []value) value {
 	n := 0.0
 	if s, ok := asString(a[0]); ok {
+		r.scan(8 * len(s)) // it is read several times
 		if n, ok = parseFloat(s); !ok {
-			raise("ValueError", "could not convert string to float: %s", quote(s))
+			raise("ValueError", "could not convert string to float: %s", shown(s))
 		}
 	} else if u, missing := a[0].(*undefined); missing {
 		u.fail(&r.meter)

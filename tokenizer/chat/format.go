@@ -61,7 +61,7 @@ func parseSpec(s string) spec {
 		p.verb, s = s[0], s[1:]
 	}
 	if s != "" {
-		raise("ValueError", "Invalid format specifier %s", quote(whole))
+		raise("ValueError", "Invalid format specifier %s", shown(whole))
 	}
 	return p
 }

@@ -69,7 +69,7 @@ func (r *run) directive(s string, self value, f *percentArgs) (out, rest string)
 			raise("ValueError", "incomplete format key")
 		}
 		if v, ok = f.named.get(&r.meter, key); !ok {
-			raise("KeyError", "%s", quote(key))
+			raise("KeyError", "%s", shown(key))
 		}
 		s = after
 	}
@@ -369,7 +369,7 @@ func (f *formatter) argument(name string) value {
 	default:
 		v, ok := f.named.get(&f.meter, name)
 		if !ok {
-			raise("KeyError", "%s", quote(name))
+			raise("KeyError", "%s", shown(name))
 		}
 		return v
 	}

@@ -17,6 +17,7 @@ const (
 	depthLimit    = 10_000   // steps within each other, of all kinds
 	valueDepth    = 1_000    // values within values, where they are written out or compared
 	outputLimit   = 64 << 20 // bytes of the result
+	messageLimit  = 1 << 16  // bytes of the message of an error
 	stepLimit     = 5_000_000
 	rangeLimit    = 100_000 // elements of a range(); Jinja's sandbox has the same
 	intBits       = 1 << 16 // the longest integer

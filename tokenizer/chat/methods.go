@@ -124,7 +124,7 @@ var strMethods = map[string]strMethod{
 	}},
 	"encode": {params: "encoding errors", f: func(_ *run, _ value, s string, a []value) value {
 		if e := strings.ToLower(optText(a[0], "utf-8")); e != "utf-8" && e != "utf8" && (e != "ascii" || !isASCII(s)) {
-			raise("LookupError", "the encoding %s is not supported", quote(e))
+			raise("LookupError", "the encoding %s is not supported", shown(e))
 		}
 		return bytes(s)
 	}},
@@ -160,11 +160,13 @@ func isDigitRune(r rune) bool {
 }
 
 func stripper(left, right bool) strMethod {
-	return strMethod{params: "chars", f: func(_ *run, self value, s string, a []value) value {
+	return strMethod{params: "chars", f: func(r *run, self value, s string, a []value) value {
 		if chars, ok := asString(orNone(a[0])); ok && chars == "" {
 			return like(self, s) // nothing to strip, while no argument means white space
 		}
-		return like(self, strip(s, optText(a[0], ""), left, right))
+		chars := optText(a[0], "")
+		r.scan(len(chars))
+		return like(self, strip(s, chars, left, right))
 	}}
 }
 
@@ -277,16 +279,17 @@ func window(s string, start, end value) (string, int, bool) {
 
 // prober is startswith or endswith.
 func prober(has func(s, part string) bool) strMethod {
-	return strMethod{params: "part start end", required: 1, f: func(_ *run, _ value, s string, a []value) value {
+	return strMethod{params: "part start end", required: 1, f: func(r *run, _ value, s string, a []value) value {
 		part, _, ok := window(s, a[1], a[2])
 		options := []value{a[0]}
 		if t, isTuple := a[0].(*tuple); isTuple {
 			options = t.items
 		}
 		for _, o := range options {
+			r.spend(1)
 			if text, isText := asString(o); !isText {
 				raise("TypeError", "startswith and endswith take a str or a tuple of str, not %s", typeName(o))
-			} else if ok && has(part, text) {
+			} else if r.scan(min(len(part), len(text))); ok && has(part, text) {
 				return true
 			}
 		}

@@ -43,8 +43,10 @@ func (t *text) repr(v value, depth int) {
 		t.m.build(3 * len(v)) // escapes may be that much longer
 		t.write(quote(v))
 	case markup:
+		t.m.build(3 * len(v))
 		t.write("Markup(" + quote(string(v)) + ")")
 	case bytes:
+		t.m.build(3 * len(v))
 		t.write(quoteBytes(v))
 	case *list:
 		t.reprItems("[", "]", v.items, depth)
@@ -173,6 +175,8 @@ func equal(m *meter, l, r value) bool {
 	case *view:
 		r, ok := r.(*view)
 		return ok && l.kind == r.kind && l.kind != "dict_values" && l.d.len() == r.d.len() && subset(m, l, r)
+	case bytes:
+		m.scan(len(l))
 	}
 	return l == r
 }
@@ -217,8 +221,15 @@ func equalDicts(m *meter, l, r *dict) bool {
 	return true
 }
 
-// same is "is", as far as it can be told: equal small things are the same here where Python may have two objects for them.
-func same(l, r value) bool { return l == r }
+// same is "is", as far as it can be told: equal small things are the same here where Python may have two objects for them. Texts are left to equal,
+// which counts what it looks at.
+func same(l, r value) bool {
+	switch l.(type) {
+	case string, markup, bytes:
+		return false
+	}
+	return l == r
+}
 
 // order is how l stands to r: -1, 0 or 1; ok is false where all comparisons are false. op is for the message if Python has no order.
 func order(m *meter, l, r value, op string) (c int, ok bool) {
@@ -248,6 +259,7 @@ func order(m *meter, l, r value, op string) (c int, ok bool) {
 		}
 	case bytes:
 		if b, isBytes := r.(bytes); isBytes {
+			m.scan(min(len(a), len(b)))
 			return cmp.Compare(a, b), true
 		}
 	}
@@ -319,6 +331,7 @@ func contains(m *meter, v, item value) bool {
 		if !ok {
 			raise("TypeError", "a bytes-like object is required, not '%s'", typeName(item))
 		}
+		m.scan(len(v))
 		return strings.Contains(string(v), string(sub))
 	}
 	next, ok := iterate(m, v)

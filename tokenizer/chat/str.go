@@ -40,7 +40,16 @@ func isBlank(s string) bool {
 func strip(s, chars string, left, right bool) string {
 	drop := isSpace
 	if chars != "" {
-		drop = func(r rune) bool { return strings.ContainsRune(chars, r) }
+		var ascii [utf8.RuneSelf]bool
+		others := map[rune]bool{}
+		for _, r := range chars {
+			if r < utf8.RuneSelf {
+				ascii[r] = true
+			} else {
+				others[r] = true
+			}
+		}
+		drop = func(r rune) bool { return r < utf8.RuneSelf && ascii[r] || others[r] }
 	}
 	if left {
 		s = strings.TrimLeftFunc(s, drop)
@@ -257,15 +266,17 @@ func capitalize(s string) string {
 
 // titleText is str.title: words start behind anything without case.
 func titleText(s string) string {
-	low := []rune(lowerText(s))
-	if len(low) != runeCount(s) { // İ alone
-		low = []rune(strings.ToLower(s))
+	low := lowerText(s)
+	if runeCount(low) != runeCount(s) { // İ alone
+		low = strings.ToLower(s)
 	}
 	var b strings.Builder
 	inWord := false
-	for i, r := range []rune(s) {
+	for _, r := range s {
+		l, n := utf8.DecodeRuneInString(low)
+		low = low[n:]
 		if inWord {
-			b.WriteRune(low[i])
+			b.WriteRune(l)
 		} else {
 			b.WriteString(title(r))
 		}
@@ -442,6 +453,15 @@ func quote(s string) string {
 	}
 	b.WriteByte(q)
 	return b.String()
+}
+
+// shown is quote for messages, which need not hold all of a long text.
+func shown(s string) string {
+	const most = 1000
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return quote(s)
 }
 
 // quoteBytes is repr() of bytes.

@@ -9,7 +9,7 @@ import (
 func (r *run) applyTest(name string, v value, args []value, named []kwarg) value {
 	t, ok := r.t.tests[name]
 	if !ok {
-		raise("TemplateRuntimeError", "No test named %s found.", quote(name))
+		raise("TemplateRuntimeError", "No test named %s found.", shown(name))
 	}
 	return t.f(r, bind(name, strings.Fields(t.params), t.required, append([]value{v}, args...), named))
 }

@@ -178,6 +178,7 @@ func hash(m *meter, v value) any {
 	case *undefined:
 		return undefKey{}
 	case bytes:
+		m.scan(len(v))
 		return bytesKey(v)
 	case *tuple:
 		return hashTuple(m, v)
@@ -273,6 +274,10 @@ func truth(v value) bool {
 	switch v := v.(type) {
 	case none, *undefined:
 		return false
+	case string:
+		return v != ""
+	case markup:
+		return v != ""
 	case bool:
 		return v
 	case int64:
@@ -370,11 +375,14 @@ func iterate(m *meter, v value) (func() (value, bool), bool) {
 	case markup: // Python's str.__iter__ gives plain characters
 		return characters(m, string(v), func(s string) value { return s }), true
 	case bytes:
-		items := make([]value, 0, len(v))
-		for _, c := range []byte(v) {
-			items = append(items, int64(c))
-		}
-		return slice(items), true
+		i := -1
+		return func() (value, bool) {
+			m.spend(1)
+			if i++; i >= len(v) {
+				return nil, false
+			}
+			return int64(v[i]), true
+		}, true
 	case *list:
 		return slice(v.items), true
 	case *tuple:
