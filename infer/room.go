@@ -28,6 +28,10 @@ func (s system) room() (n uint64, what string) {
 	if kb, ok := s.field("proc/meminfo", "MemAvailable:"); ok && kb < math.MaxUint64/1024 {
 		bound(kb*1024, "memory that the machine has available")
 	}
+	if limit, ok := s.addressSpace(); ok {
+		kb, _ := s.field("proc/self/status", "VmSize:")
+		bound(limit-min(kb*1024, limit), "addresses that the limit of the process (ulimit -v) leaves")
+	}
 	for _, g := range s.groups() {
 		// A group's limit holds for all below it.
 		for dir := g.path; ; dir = path.Dir(dir) {
@@ -76,6 +80,23 @@ func (s system) groups() []group {
 		}
 	}
 	return out
+}
+
+// addressSpace is the soft limit on the addresses of the process.
+func (s system) addressSpace() (uint64, bool) {
+	data, err := fs.ReadFile(s.root, "proc/self/limits")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "Max address space"); ok {
+			if words := strings.Fields(rest); len(words) > 0 {
+				n, err := strconv.ParseUint(words[0], 10, 64)
+				return n, err == nil
+			}
+		}
+	}
+	return 0, false
 }
 
 // number is what a file holds; "max" is none.

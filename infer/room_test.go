@@ -43,6 +43,11 @@ func TestRoom(t *testing.T) {
 		"version 1":     {v1, 7000, "memory.limit_in_bytes of the control group"},
 		"full": {map[string]string{"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/memory.max": "10", "sys/fs/cgroup/memory.current": "11"},
 			0, "memory.max"},
+		"addresses": {map[string]string{"proc/meminfo": meminfo, "proc/self/status": "Name:\tx\nVmSize:\t    1500 kB\n",
+			"proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units     \nMax address space         2048000              unlimited            bytes     \n"},
+			2048000 - 1500<<10, "ulimit -v"},
+		"no limit of addresses": {map[string]string{"proc/meminfo": meminfo, "proc/self/limits": "Max address space         unlimited            unlimited            bytes     \n"},
+			2000 << 10, "machine"},
 		"nonsense": {map[string]string{"proc/meminfo": "MemAvailable: many kB\nMemAvailable:", "proc/self/cgroup": "0:\nx\n::::\n0::/../..\n"}, 1<<64 - 1, ""},
 	} {
 		n, what := system{files(c.files)}.room()
