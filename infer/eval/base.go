@@ -131,13 +131,31 @@ func (b *BaseFile) open() error {
 	if want := length + 4*tokens + int64(h.rows())*int64(h.rowBytes()); info.Mode().IsRegular() && info.Size() != want {
 		return fmt.Errorf("%d bytes, the header promises %d\nhint: the program that wrote it did not finish; make it again", info.Size(), want)
 	}
-	h.ids = make([]int32, tokens)
-	if err := binary.Read(b.in, binary.LittleEndian, h.ids); err != nil {
+	if h.ids, err = readIDs(b.in, tokens); err != nil {
 		return fmt.Errorf("the text at byte %d: %w", length, err)
+	}
+	for i, id := range h.ids {
+		if id < 0 || int(id) >= h.vocab {
+			return fmt.Errorf("token %d of the text, at byte %d, is %d, the vocabulary has 0 to %d", i, length+4*int64(i), id, h.vocab-1)
+		}
 	}
 	h.windows.Chunks = h.chunks
 	b.Form, b.Windows, b.IDs, b.Vocab = h.form, h.windows, h.ids, h.vocab
 	return nil
+}
+
+// readIDs reads n ids. Of a pipe nobody knows how long it is: memory is taken for what comes.
+func readIDs(r io.Reader, n int64) ([]int32, error) {
+	var ids []int32
+	piece := make([]int32, 1<<14)
+	for left := n; left > 0; left -= int64(len(piece)) {
+		piece = piece[:min(int64(len(piece)), left)]
+		if err := binary.Read(r, binary.LittleEndian, piece); err != nil {
+			return nil, err
+		}
+		ids = append(ids, piece...)
+	}
+	return ids, nil
 }
 
 // fields reads numbers of the header.
@@ -165,6 +183,8 @@ func (h *baseHeader) check() error {
 		return fmt.Errorf("a vocabulary of %d tokens, expected 1 to %d", h.vocab, arch.MaxVocab)
 	case h.chunks < 1 || h.chunks > maxBaseTokens/h.windows.Context:
 		return fmt.Errorf("%d windows of %d tokens, expected 1 to %d tokens in all", h.chunks, h.windows.Context, maxBaseTokens)
+	case h.windows.BOS < -1 || int(h.windows.BOS) >= h.vocab:
+		return fmt.Errorf("the windows start with token %d, the vocabulary has 0 to %d", h.windows.BOS, h.vocab-1)
 	case h.form == Small && (h.top < 1 || h.top > h.vocab || h.samples < 0 || h.samples > maxSamples):
 		return fmt.Errorf("rows of %d tokens and %d samples, expected 1 to the vocabulary's %d and at most %d", h.top, h.samples, h.vocab, maxSamples)
 	}

@@ -263,6 +263,9 @@ func TestOpenBaseRefuses(t *testing.T) {
 		"rows of nothing":      {with(small, 28, 0, 0, 0, 0), "rows of 0"},
 		"a NaN for a step":     {with(llama, 20+4*len(file.IDs), 0, 0, 0xc0, 0x7f), "row 0"},
 		"a NaN for a tail":     {with(small, rows+4, 0, 0, 0xc0, 0x7f), "row 0"},
+		"a text out of range":  {with(llama, 20, 0, 0, 0, 0x40), "token 0 of the text, at byte 20, is 1073741824"},
+		"a negative text":      {with(small, 36, 0xfb, 0xff, 0xff, 0xff), "is -5"},
+		"a BOS out of range":   {with(small, 24, 0xf9, 0xff, 0xff, 0xff), "start with token -7"},
 		"a token out of range": {with(small, rows+8, 3, 1), "row 0: token 259"},
 	} {
 		path := filepath.Join(t.TempDir(), "base")

@@ -141,6 +141,9 @@ func Merge(parts []PerplexityResult) (PerplexityResult, error) {
 		if p.Part != i+1 {
 			return PerplexityResult{}, fmt.Errorf("part %d of %d is missing or another one is there twice", min(i+1, p.Part), frame.Parts)
 		}
+		if p.Tokens < 1 || p.Chunks < 1 || p.Chunks > frame.Windows {
+			return PerplexityResult{}, fmt.Errorf("part %d has %d tokens in %d of %d windows", p.Part, p.Tokens, p.Chunks, frame.Windows)
+		}
 		total.Chunks += p.Chunks
 		nll.count += p.Tokens
 		nll.sum += float64(p.Sum)

@@ -317,6 +317,8 @@ func TestPerplexityInParts(t *testing.T) {
 	other, early := parts[0], parts[0]
 	other.Text = "another"
 	early.Chunks--
+	negative := parts[0]
+	negative.Tokens = -1
 	for name, c := range map[string]struct {
 		parts []eval.PerplexityResult
 		want  string
@@ -327,6 +329,7 @@ func TestPerplexityInParts(t *testing.T) {
 		"twice":      {[]eval.PerplexityResult{parts[0], parts[1], parts[1], parts[2]}, "twice"},
 		"another":    {[]eval.PerplexityResult{other, parts[1], parts[2]}, "another run"},
 		"early":      {[]eval.PerplexityResult{early, parts[1], parts[2]}, "stopped early"},
+		"negative":   {[]eval.PerplexityResult{negative, parts[1], parts[2]}, "-1 tokens"},
 		"no counts":  {[]eval.PerplexityResult{{}}, "0 parts"},
 	} {
 		if _, err := eval.Merge(c.parts); err == nil || !strings.Contains(err.Error(), c.want) {
