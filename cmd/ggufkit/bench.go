@@ -70,6 +70,16 @@ func bench(c *cli.Context, u *ui) (err error) {
 	if c.IsSet("trace") {
 		trace.Spans = maxSpans
 	}
+	for _, path := range plan.files { // better now than when others are done
+		f, err := gguf.Open(path)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	if err := creatable(c.String("trace"), plan.files...); err != nil {
+		return err
+	}
 	if path := c.String("cpuprofile"); path != "" {
 		stop, err := startProfile(path, plan.files)
 		if err != nil {
@@ -78,12 +88,11 @@ func bench(c *cli.Context, u *ui) (err error) {
 		defer func() { err = errors.Join(err, stop(err == nil)) }()
 	}
 	b := &benchRun{benchPlan: plan, c: c, u: u, trace: trace, printer: newBenchPrinter(u, plan.format, c.Bool("ops"))}
-	for _, path := range plan.files {
-		for _, o := range plan.configs {
-			if err := b.model(path, o); err != nil {
-				return inFile(path, err)
-			}
+	if err := b.all(); err != nil {
+		if len(b.printer.records) > 0 { // what is measured is told
+			err = errors.Join(err, b.printer.end())
 		}
+		return err
 	}
 	if err := b.printer.end(); err != nil {
 		return err
@@ -99,6 +108,18 @@ type benchRun struct {
 	trace   *infer.Trace
 	printer *benchPrinter
 	done    int // tests
+}
+
+// all runs everything.
+func (b *benchRun) all() error {
+	for _, path := range b.files {
+		for _, o := range b.configs {
+			if err := b.model(path, o); err != nil {
+				return inFile(path, err)
+			}
+		}
+	}
+	return nil
 }
 
 // model runs all tests on a file with one setting.

@@ -259,5 +259,5 @@ func (p *benchPrinter) sql(r *eval.BenchRecord) error {
 		p.u.printf("CREATE TABLE IF NOT EXISTS llama_bench (\n%s\n);\n\n", strings.Join(fields, ",\n"))
 	}
 	p.u.printf("INSERT INTO llama_bench (%s) VALUES (%s);\n", strings.Join(names, ", "), strings.Join(values, ", "))
-	return nil
+	return p.u.out.err // nobody reads on: stop
 }

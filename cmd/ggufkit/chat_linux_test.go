@@ -124,3 +124,30 @@ func TestTalkOnTerminal(t *testing.T) {
 		t.Errorf("history: %q", got)
 	}
 }
+
+// A line of any length, and one that is no text, leave the history usable; nobody else may read it.
+func TestLongHistory(t *testing.T) {
+	state := t.TempDir()
+	history, long := filepath.Join(state, "ggufkit", "history"), strings.Repeat("x", 10000)
+	if err := os.MkdirAll(filepath.Dir(history), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(history, []byte(long+"\n\xff\nWhat news?\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	keys, screen, wait := terminal(t, []string{"chat", "-m", demoF32(t), "-n", "3", "-q"}, []string{"TERM=xterm", "XDG_STATE_HOME=" + state})
+	screen.await(t, "> ")
+	if _, err := io.WriteString(keys, "\x04"); err != nil {
+		t.Fatal(err)
+	}
+	wait(0)
+	if strings.Contains(screen.String(), "warning") {
+		t.Errorf("%q", screen)
+	}
+	if got, want := string(readFile(t, history)), long+"\n\uFFFD\nWhat news?\n"; got != want {
+		t.Errorf("history: %.100q and so on", got)
+	}
+	if info, err := os.Stat(history); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the history: %v %v", info, err)
+	}
+}

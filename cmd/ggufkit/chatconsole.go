@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/peterh/liner"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
@@ -41,6 +42,7 @@ type console struct {
 	lines      lineReader
 	interrupts chan os.Signal // Ctrl-C
 	paint      bool
+	piped      bool // nobody types
 }
 
 // openConsole takes over the terminal, if there is one, and Ctrl-C.
@@ -49,6 +51,7 @@ func openConsole(c *cli.Context, u *ui) (*console, error) {
 	in, _ := u.in.(*os.File)
 	typed := in != nil && term.IsTerminal(int(in.Fd()))
 	edited := typed && isTerminal(u.out.w)
+	k.piped = !typed
 	switch when := strings.ToLower(c.String("color")); when {
 	case "auto":
 		k.paint = edited && os.Getenv("NO_COLOR") == "" && liner.TerminalSupported()
@@ -92,21 +95,23 @@ func (k *console) ask(ctx context.Context, prompt string) (text string, block bo
 	if err != nil {
 		return "", false, err
 	}
-	if text, block = strings.CutPrefix(line, blockMark); !block {
+	if line, block = strings.CutPrefix(line, blockMark); !block {
 		return line, false, nil
 	}
+	var all strings.Builder
 	for {
-		if inner, ok := strings.CutSuffix(strings.TrimRight(text, " \t"), blockMark); ok {
-			return strings.Trim(inner, "\n"), true, nil
+		if inner, ok := strings.CutSuffix(strings.TrimRight(line, " \t"), blockMark); ok {
+			all.WriteString(inner)
+			return strings.Trim(all.String(), "\n"), true, nil
 		}
-		if len(text) > maxText {
+		if all.WriteString(line + "\n"); all.Len() > maxText {
 			return "", true, fmt.Errorf("the text has more than %d bytes", maxText)
 		}
-		line, err := k.line(ctx, "... ")
-		if err != nil {
+		if line, err = k.line(ctx, "... "); errors.Is(err, io.EOF) && k.piped {
+			return "", true, fmt.Errorf("the input ends within a text that %s starts\nhint: %s ends it", blockMark, blockMark)
+		} else if err != nil {
 			return "", true, err
 		}
-		text += "\n" + line
 	}
 }
 
@@ -221,7 +226,29 @@ func (e *editor) close() error {
 	}
 	var b bytes.Buffer
 	_, failed := e.state.WriteHistory(&b)
-	return errors.Join(err, failed, os.MkdirAll(filepath.Dir(e.history), 0o700), os.WriteFile(e.history, b.Bytes(), 0o600))
+	if failed == nil {
+		failed = writeHistory(e.history, b.Bytes())
+	}
+	return errors.Join(err, failed)
+}
+
+// writeHistory replaces the file of typed lines, which nobody else may read: the old one stays until the new one is whole.
+func writeHistory(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	out, err := atomicfile.Create(path)
+	if err != nil {
+		return err
+	}
+	defer out.Abort()
+	if err := out.Chmod(0o600); err != nil {
+		return err
+	}
+	if _, err := out.Write(data); err != nil {
+		return err
+	}
+	return out.Commit()
 }
 
 // historyFile is where typed lines are remembered, "" if there is no place.
@@ -242,14 +269,47 @@ func (e *editor) remember(path string) {
 	if path == "" {
 		return
 	}
-	f, err := os.Open(path)
-	if err == nil {
-		_, err = e.state.ReadHistory(io.LimitReader(f, 8<<20))
-		f.Close()
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return // a link to /dev/null says that nothing is to be remembered
 	}
+	lines, err := readHistory(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.warn("warning: %v: what is typed is not remembered", err)
 		return
 	}
+	for _, line := range lines {
+		e.state.AppendHistory(line)
+	}
 	e.history = path
+}
+
+// maxHistory is how many bytes of the file of typed lines are read, the last ones.
+const maxHistory = 8 << 20
+
+// readHistory reads the lines of earlier times, however long. What is no UTF-8 in them is replaced.
+func readHistory(path string) ([]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	skipped := max(info.Size()-maxHistory, 0)
+	data, err := io.ReadAll(io.NewSectionReader(f, skipped, maxHistory))
+	if err != nil {
+		return nil, err
+	}
+	if skipped > 0 { // a part of a line
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	var lines []string
+	for line := range strings.Lines(strings.ToValidUTF8(string(data), "\uFFFD")) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines, nil
 }

@@ -182,7 +182,9 @@ func showTemplates(c *cli.Context, u *ui) error {
 	}
 	for _, s := range shown {
 		u.note("template %s: from %s, %d bytes", s.Name, s.From, s.Bytes)
-		u.printf("%s\n", strings.TrimSuffix(s.Template, "\n"))
+		if err := u.show(strings.TrimSuffix(s.Template, "\n") + "\n"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -72,8 +72,7 @@ func renderTemplate(c *cli.Context, u *ui) error {
 		return err
 	}
 	if !c.Bool("json") {
-		u.printf("%s", text)
-		return nil
+		return u.show(text)
 	}
 	tok, err := tokenizer.New(m.vocab)
 	if err != nil {

@@ -224,7 +224,7 @@ func (r *comparison) measure() error {
 		return err
 	}
 	checks, verdict := r.gate.check(d)
-	if verdict != nil && !isVerdict(verdict) {
+	if checks == nil {
 		return verdict
 	}
 	if c.Bool("json") {

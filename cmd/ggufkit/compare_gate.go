@@ -83,24 +83,27 @@ func newGate(c *cli.Context, subject string, empty any) (*gate, error) {
 	if len(g.limits) == 0 && (c.IsSet("junit") || c.IsSet("markdown") || c.IsSet("limits")) {
 		return nil, usagef("give limits by --limit, --limits or --baseline", "there is nothing to check")
 	}
-	return g, nil
+	return g, errors.Join(creatable(c.String("junit"), g.inputs()...), creatable(c.String("markdown"), g.inputs()...))
 }
 
-// check holds a result against the limits and writes the reports. err is the verdict: exit status 3.
+// check holds a result against the limits and writes the reports. err is the verdict: exit status 3. The checks are there unless the result cannot be
+// held against the limits: what took long to measure is printed even if a report cannot be written.
 func (g *gate) check(result any) (checks []eval.Check, err error) {
 	if checks, err = eval.CheckLimits(result, g.limits); err != nil {
 		return nil, err
 	}
-	if err := g.write("junit", checks, eval.WriteJUnit); err != nil {
-		return nil, err
-	}
-	if err := g.write("markdown", checks, eval.WriteMarkdown); err != nil {
-		return nil, err
+	if err := errors.Join(g.write("junit", checks, eval.WriteJUnit), g.write("markdown", checks, eval.WriteMarkdown)); err != nil {
+		return checks, err
 	}
 	if err := eval.Failures(checks); err != nil {
 		return checks, &verdictError{err}
 	}
 	return checks, nil
+}
+
+// inputs are the files that no report may replace.
+func (g *gate) inputs() []string {
+	return []string{g.c.String("model"), g.c.String("file"), g.c.String("limits"), g.c.String("baseline")}
 }
 
 // write writes the report that a flag asks for.
@@ -109,7 +112,7 @@ func (g *gate) write(flag string, checks []eval.Check, write func(io.Writer, str
 	if path == "" {
 		return nil
 	}
-	out, err := atomicfile.Create(path, g.c.String("model"), g.c.String("file"), g.c.String("limits"), g.c.String("baseline"))
+	out, err := atomicfile.Create(path, g.inputs()...)
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func scoreChoices(c *cli.Context, u *ui, kind int) error {
 		return inFile(path, err)
 	}
 	checks, verdict := g.check(r)
-	if verdict != nil && !isVerdict(verdict) {
+	if checks == nil {
 		return verdict
 	}
 	if c.Bool("json") {

@@ -35,6 +35,9 @@ func runText(c *cli.Context, u *ui) error {
 	if !c.IsSet("prompt") && !interactive {
 		return usagef("usage: "+c.Command.UsageText, "run needs --prompt")
 	}
+	if err := creatable(c.String("trace"), c.String("model")); err != nil {
+		return err
+	}
 	g, err := startGeneration(c, u, interactive)
 	if err != nil {
 		return err
