@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	if slices.Contains(flags, "--help") {
 		return append(append(out, path...), "--help"), nil // cli would take an argument for a topic
 	}
-	if err := checkRequired(cmd, name, flags); err != nil {
+	if err := checkRequired(cmd, name, flags, positional); err != nil {
 		return nil, err
 	}
 	out = append(append(out, path...), flags...)
@@ -81,7 +82,7 @@ func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional
 		flag := findFlag(cmd, name)
 		if flag == nil {
 			hint := fmt.Sprintf("%s'ggufkit %s --help' lists the flags; an argument that starts with '-' goes after '--'",
-				didYouMean(nearestFlag(cmd, name)), path)
+				cmp.Or(standIn(cmd, name), didYouMean(nearestFlag(cmd, name))), path)
 			return nil, nil, usagef(hint, "%s has no flag %s", path, name)
 		}
 		name = flag.Names()[0]
@@ -116,13 +117,18 @@ func findFlag(cmd *cli.Command, word string) cli.Flag {
 }
 
 // checkRequired looks for the flags that a command cannot do without. cli would find them too, but prints its whole help then.
-func checkRequired(cmd *cli.Command, path string, flags []string) error {
+// An argument that names a GGUF file is taken for a model without its flag.
+func checkRequired(cmd *cli.Command, path string, flags, positional []string) error {
 	given := func(name string) bool {
 		return slices.ContainsFunc(flags, func(f string) bool { return f == "--"+name || strings.HasPrefix(f, "--"+name+"=") })
 	}
 	for _, f := range cmd.Flags {
 		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given(f.Names()[0]) {
-			return usagef("usage: "+cmd.UsageText, "%s needs --%s", path, f.Names()[0])
+			name, hint := f.Names()[0], ""
+			if i := slices.IndexFunc(positional, func(a string) bool { return strings.HasSuffix(a, ".gguf") }); i >= 0 && name == "model" {
+				hint = didYouMean("-m " + positional[i])
+			}
+			return usagef(hint+"usage: "+cmd.UsageText, "%s needs --%s", path, name)
 		}
 	}
 	return nil

@@ -169,7 +169,7 @@ func assignments(ctx context.Context, direct, files []string) ([]assignment, err
 	return list, nil
 }
 
-// parse turns the text into a value of the named type, or of the type that the key has.
+// parse turns the text into a value of the named type, or of the type that the key has; a chat template is a string in any file.
 func (a assignment) parse(m *gguf.Meta) (gguf.Value, error) {
 	old, known := m.Get(a.key)
 	var typ, elem gguf.ValueType
@@ -182,8 +182,14 @@ func (a assignment) parse(m *gguf.Meta) (gguf.Value, error) {
 		if list, isList := old.Array(); isList == nil {
 			elem = list.Elem()
 		}
+	case a.key == "tokenizer.chat_template": // the key that files lack most often
+		typ = gguf.String
 	default:
-		return gguf.Value{}, usagef(didYouMean(nearestKey(m, a.key))+"a new key needs its type: "+a.key+":TYPE="+a.value+", where TYPE is str, u32, f32, bool ...",
+		shown := a.value
+		if len(shown) > 40 || strings.Contains(shown, "\n") { // a text from a file
+			shown = "VALUE"
+		}
+		return gguf.Value{}, usagef(didYouMean(nearestKey(m, a.key))+"a new key needs its type: "+a.key+":TYPE="+shown+", where TYPE is str, u32, f32, bool ...",
 			"%s is not in the file", a.key)
 	}
 	if err != nil {

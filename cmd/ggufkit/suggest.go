@@ -52,3 +52,28 @@ func nearestFlag(cmd *cli.Command, word string) string {
 		return "--" + name
 	}
 }
+
+// standIn is the start of a hint for users of llama.cpp: what does the work of a flag of theirs that a command does not have, "" if
+// nothing is known of it.
+func standIn(cmd *cli.Command, word string) string {
+	texts := findFlag(cmd, "--stop") != nil // run and chat
+	switch strings.ReplaceAll(strings.TrimLeft(word, "-"), "_", "-") {
+	case "ngl", "gpu-layers", "n-gpu-layers":
+		return "leave it out, all layers run on the processor; "
+	case "fa", "flash-attn", "mlock", "no-mmap", "mmap", "mmp":
+		return "leave it out, there is nothing to choose; "
+	case "ub", "ubatch-size":
+		return "-b bounds what is computed at once; "
+	case "f", "file":
+		if texts {
+			return "-p \"$(cat FILE)\" takes the text of a file; "
+		}
+	case "cnv", "conversation", "no-cnv", "no-conversation":
+		return "'ggufkit run' takes a text as it is, 'ggufkit chat' talks; "
+	case "kl-divergence", "kl-divergence-base":
+		return "'ggufkit compare' has it, with --base or --base-file; "
+	case "imatrix":
+		return "importance matrices are not read yet; "
+	}
+	return ""
+}
