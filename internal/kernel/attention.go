@@ -136,7 +136,13 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 		s.dotKeys = s.set.dot(gguf.Q8_0)
 		s.acts.reshape(n, k)
 		for i := range n {
-			s.set.quantize(s.acts.row(i), s.q[i*k:][:k])
+			r := s.acts.row(i)
+			s.set.quantize(r, s.q[i*k:][:k])
+			if s.dotKeys == nil && !a.Exact { // the portable set multiplies floats: the same rounded ones
+				for j, q := range r.q {
+					s.q[i*k+j] = float32(q) * r.d[j/blockK]
+				}
+			}
 		}
 	}
 	return first, end
