@@ -11,19 +11,23 @@ DATA ones16<>+16(SB)/8, $0x0001000100010001
 DATA ones16<>+24(SB)/8, $0x0001000100010001
 GLOBL ones16<>(SB), RODATA|NOPTR, $32
 
-// func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x1(SB), 0, $128-88
-	MOVQ w+0(FP), DI
+// func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x1(SB), 0, $128-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -32,9 +36,8 @@ TEXT ·gemmU4x1(SB), 0, $128-88
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -131,22 +134,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x1(SB), 0, $192-88
-	MOVQ w+0(FP), DI
+// func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x1(SB), 0, $192-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -155,9 +164,8 @@ TEXT ·gemmU5x1(SB), 0, $192-88
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -260,22 +268,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x1(SB), 0, $192-88
-	MOVQ w+0(FP), DI
+// func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x1(SB), 0, $192-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -284,9 +298,8 @@ TEXT ·gemmU6x1(SB), 0, $192-88
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -405,22 +418,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x1(SB), 0, $192-88
-	MOVQ w+0(FP), DI
+// func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x1(SB), 0, $192-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -429,9 +448,8 @@ TEXT ·gemmU3x1(SB), 0, $192-88
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -538,22 +556,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x1(SB), 0, $128-88
-	MOVQ w+0(FP), DI
+// func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x1(SB), 0, $128-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -562,9 +586,8 @@ TEXT ·gemmI16x1(SB), 0, $128-88
 	VMOVAPS Y0, 0(R10)
 	VMOVAPS Y1, 32(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -710,6 +733,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -797,19 +822,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x2(SB), 0, $192-88
-	MOVQ w+0(FP), DI
+// func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x2(SB), 0, $192-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -825,9 +854,8 @@ TEXT ·gemmU4x2(SB), 0, $192-88
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -983,22 +1011,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x2(SB), 0, $320-88
-	MOVQ w+0(FP), DI
+// func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x2(SB), 0, $320-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -1014,9 +1048,8 @@ TEXT ·gemmU5x2(SB), 0, $320-88
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -1182,22 +1215,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x2(SB), 0, $320-88
-	MOVQ w+0(FP), DI
+// func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x2(SB), 0, $320-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -1213,9 +1252,8 @@ TEXT ·gemmU6x2(SB), 0, $320-88
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -1406,22 +1444,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x2(SB), 0, $320-88
-	MOVQ w+0(FP), DI
+// func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x2(SB), 0, $320-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -1437,9 +1481,8 @@ TEXT ·gemmU3x2(SB), 0, $320-88
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -1610,22 +1653,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x2(SB), 0, $192-88
-	MOVQ w+0(FP), DI
+// func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x2(SB), 0, $192-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -1641,9 +1690,8 @@ TEXT ·gemmI16x2(SB), 0, $192-88
 	VMOVAPS Y0, 64(R10)
 	VMOVAPS Y1, 96(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -1881,6 +1929,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -1989,19 +2039,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x3(SB), 0, $256-88
-	MOVQ w+0(FP), DI
+// func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x3(SB), 0, $256-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -2024,9 +2078,8 @@ TEXT ·gemmU4x3(SB), 0, $256-88
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -2239,22 +2292,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x3(SB), 0, $448-88
-	MOVQ w+0(FP), DI
+// func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x3(SB), 0, $448-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -2277,9 +2336,8 @@ TEXT ·gemmU5x3(SB), 0, $448-88
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -2506,22 +2564,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x3(SB), 0, $448-88
-	MOVQ w+0(FP), DI
+// func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x3(SB), 0, $448-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -2544,9 +2608,8 @@ TEXT ·gemmU6x3(SB), 0, $448-88
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -2809,22 +2872,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x3(SB), 0, $448-88
-	MOVQ w+0(FP), DI
+// func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x3(SB), 0, $448-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -2847,9 +2916,8 @@ TEXT ·gemmU3x3(SB), 0, $448-88
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -3084,22 +3152,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x3(SB), 0, $256-88
-	MOVQ w+0(FP), DI
+// func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x3(SB), 0, $256-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -3122,9 +3196,8 @@ TEXT ·gemmI16x3(SB), 0, $256-88
 	VMOVAPS Y0, 128(R10)
 	VMOVAPS Y1, 160(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -3454,6 +3527,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -3583,19 +3658,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x4(SB), 0, $320-88
-	MOVQ w+0(FP), DI
+// func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x4(SB), 0, $320-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -3625,9 +3704,8 @@ TEXT ·gemmU4x4(SB), 0, $320-88
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -3897,22 +3975,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x4(SB), 0, $576-88
-	MOVQ w+0(FP), DI
+// func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x4(SB), 0, $576-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -3942,9 +4026,8 @@ TEXT ·gemmU5x4(SB), 0, $576-88
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -4232,22 +4315,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x4(SB), 0, $576-88
-	MOVQ w+0(FP), DI
+// func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x4(SB), 0, $576-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -4277,9 +4366,8 @@ TEXT ·gemmU6x4(SB), 0, $576-88
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -4614,22 +4702,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x4(SB), 0, $576-88
-	MOVQ w+0(FP), DI
+// func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x4(SB), 0, $576-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -4659,9 +4753,8 @@ TEXT ·gemmU3x4(SB), 0, $576-88
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -4960,22 +5053,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x4(SB), 0, $320-88
-	MOVQ w+0(FP), DI
+// func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x4(SB), 0, $320-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -5005,9 +5104,8 @@ TEXT ·gemmI16x4(SB), 0, $320-88
 	VMOVAPS Y0, 192(R10)
 	VMOVAPS Y1, 224(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -5429,6 +5527,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -5584,19 +5684,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x5(SB), 0, $384-88
-	MOVQ w+0(FP), DI
+// func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x5(SB), 0, $384-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -5633,9 +5737,8 @@ TEXT ·gemmU4x5(SB), 0, $384-88
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -5962,22 +6065,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x5(SB), 0, $704-88
-	MOVQ w+0(FP), DI
+// func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x5(SB), 0, $704-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -6014,9 +6123,8 @@ TEXT ·gemmU5x5(SB), 0, $704-88
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -6365,22 +6473,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x5(SB), 0, $704-88
-	MOVQ w+0(FP), DI
+// func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x5(SB), 0, $704-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -6417,9 +6531,8 @@ TEXT ·gemmU6x5(SB), 0, $704-88
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -6826,22 +6939,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x5(SB), 0, $704-88
-	MOVQ w+0(FP), DI
+// func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x5(SB), 0, $704-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -6878,9 +6997,8 @@ TEXT ·gemmU3x5(SB), 0, $704-88
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -7243,22 +7361,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x5(SB), 0, $384-88
-	MOVQ w+0(FP), DI
+// func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x5(SB), 0, $384-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -7295,9 +7419,8 @@ TEXT ·gemmI16x5(SB), 0, $384-88
 	VMOVAPS Y0, 256(R10)
 	VMOVAPS Y1, 288(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -7811,6 +7934,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
@@ -7987,19 +8112,23 @@ done:
 	VZEROUPPER
 	RET
 
-// func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU4x6(SB), 0, $448-88
-	MOVQ w+0(FP), DI
+// func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU4x6(SB), 0, $448-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -8043,9 +8172,8 @@ TEXT ·gemmU4x6(SB), 0, $448-88
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -8429,22 +8557,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU5x6(SB), 0, $832-88
-	MOVQ w+0(FP), DI
+// func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU5x6(SB), 0, $832-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -8488,9 +8622,8 @@ TEXT ·gemmU5x6(SB), 0, $832-88
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -8900,22 +9033,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU6x6(SB), 0, $832-88
-	MOVQ w+0(FP), DI
+// func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU6x6(SB), 0, $832-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -8959,9 +9098,8 @@ TEXT ·gemmU6x6(SB), 0, $832-88
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -9440,22 +9578,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmU3x6(SB), 0, $832-88
-	MOVQ w+0(FP), DI
+// func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmU3x6(SB), 0, $832-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -9499,9 +9643,8 @@ TEXT ·gemmU3x6(SB), 0, $832-88
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -9928,22 +10071,28 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 
-// func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
-TEXT ·gemmI16x6(SB), 0, $448-88
-	MOVQ w+0(FP), DI
+// func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
+TEXT ·gemmI16x6(SB), 0, $448-96
 	MOVQ q+8(FP), SI
 	MOVQ s+16(FP), R11
 	MOVQ h+24(FP), R12
 	MOVQ y+32(FP), R8
 	MOVQ ldy+40(FP), R9
+	LEAQ 63(SP), R10
+	ANDQ $-64, R10
+	MOVQ ahead+80(FP), R13
+	MOVQ R13, R15
+
+tile:
+	MOVQ w+0(FP), DI
 	MOVQ blocks+64(FP), CX
 	MOVQ init+48(FP), AX
 	MOVQ ldi+56(FP), BX
-	LEAQ 63(SP), R10
-	ANDQ $-64, R10
 	MOVQ R8, DX
 	PREFETCHT0 (DX)
 	ADDQ R9, DX
@@ -9987,9 +10136,8 @@ TEXT ·gemmI16x6(SB), 0, $448-88
 	VMOVAPS Y0, 320(R10)
 	VMOVAPS Y1, 352(R10)
 	ADDQ BX, AX
-	MOVQ ahead+72(FP), R13
-	MOVQ R13, R15
-	MOVQ step+80(FP), DX
+	MOVQ AX, init+48(FP)
+	MOVQ step+88(FP), DX
 	PCALIGN $32
 
 block:
@@ -10595,6 +10743,8 @@ asked:
 	VMOVUPS Y0, (R8)
 	VMOVUPS Y1, 32(R8)
 	ADDQ R9, R8
+	DECQ tiles+72(FP)
+	JNZ tile
 	VZEROUPPER
 	RET
 

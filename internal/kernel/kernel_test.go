@@ -237,7 +237,7 @@ func firstDifference(a, b []float32) int {
 	return -1
 }
 
-// randomTile fills a tile for format p. Extreme: the largest integers, signs by chance. Plain: scales of 1 and no minimums, so that
+// randomTile fills one to three tiles for format p. Extreme: the largest integers, signs by chance. Plain: scales of 1 and no minimums, so that
 // the result is an integer.
 func randomTile(t *testing.T, r *rand.Rand, p panelFormat, n, blocks int, extreme, plain bool) *tile {
 	limit := map[panelFormat]int{panelU4: 16, panelU5: 32, panelU3: 8, panelU6: 64}[p]
@@ -254,10 +254,12 @@ func randomTile(t *testing.T, r *rand.Rand, p panelFormat, n, blocks int, extrem
 		}
 		return float32(r.NormFloat64())
 	}
+	tiles := 1 + r.IntN(3)
+	columns := tiles * n
 	w := guarded(t, blocks*p.blockBytes())
-	q := guarded(t, blocks*blockK*n*p.activationBytes())
-	s := make([]float32, 2*n*blocks)
-	h := make([]float32, 2*n*blocks)
+	q := guarded(t, blocks*blockK*columns*p.activationBytes())
+	s := make([]float32, 2*columns*blocks)
+	h := make([]float32, 2*columns*blocks)
 	for b := range blocks {
 		wb := w[b*p.blockBytes():][:p.blockBytes()]
 		weights, factors := 512, atScale
@@ -289,7 +291,7 @@ func randomTile(t *testing.T, r *rand.Rand, p panelFormat, n, blocks int, extrem
 			}
 		}
 	}
-	for i := range blocks * blockK * n {
+	for i := range blocks * blockK * columns {
 		v := sign(integer(128))
 		if p == panelI16 {
 			putI16(q[2*i:], int16(v))
@@ -301,9 +303,9 @@ func randomTile(t *testing.T, r *rand.Rand, p panelFormat, n, blocks int, extrem
 		s[i], h[i] = number(), number()
 	}
 	ldy, ldi := panelRows+r.IntN(5), r.IntN(2)*(panelRows+3)
-	return &tile{n: n, blocks: blocks, w: w, q: q, s: guardedFloats(t, s), h: guardedFloats(t, h),
-		y: guardedFloats(t, make([]float32, (n-1)*ldy+panelRows)), ldy: ldy,
-		init: guardedFloats(t, normals(r, (n-1)*ldi+panelRows)), ldi: ldi, ahead: guarded(t, r.IntN(1000))}
+	return &tile{n: n, blocks: blocks, tiles: tiles, w: w, q: q, s: guardedFloats(t, s), h: guardedFloats(t, h),
+		y: guardedFloats(t, make([]float32, (columns-1)*ldy+panelRows)), ldy: ldy,
+		init: guardedFloats(t, normals(r, (columns-1)*ldi+panelRows)), ldi: ldi, ahead: guarded(t, r.IntN(1000))}
 }
 
 func TestTileEqualsTwin(t *testing.T) {

@@ -90,16 +90,21 @@ func (m *Multiplier) tiles(w *workspace, j *job, src rowBlocks, n, lo int) {
 	}
 	count := tileCount(n)
 	next := m.nextPanel(j, lo)
-	for i := range count {
+	for i, run := 0, 0; i < count; i += run {
 		first, columns := tileAt(n, count, i)
+		run = min(tilesLike(n, count, i), max(callBlocks/groups, 1))
 		t := &w.tile
-		*t = tile{n: columns, blocks: groups, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
+		*t = tile{n: columns, blocks: groups, tiles: run, w: w.panel, q: q[first*j.W.k*format.activationBytes():],
 			s: m.packed.s[2*first*groups:], h: m.packed.h[2*first*groups:], init: out.initial(),
-			ahead: next[len(next)*i/count : len(next)*(i+1)/count]}
+			ahead: next[len(next)*i/count : len(next)*(i+run)/count]}
 		t.y, t.ldy = out.target(first)
 		m.set.tile(format, t)
 	}
 }
+
+// callBlocks is about how many panel blocks a call of a tile kernel multiplies: what takes some 100 microseconds. The garbage collector
+// cannot stop a thread in between.
+const callBlocks = 2048
 
 // unpackPieces unpacks a panel, in pieces so that no call takes long.
 func (j *job) unpackPieces(panel []byte, src rowBlocks) {

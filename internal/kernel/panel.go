@@ -64,38 +64,38 @@ const (
 	atWordScale  = 1024
 )
 
-// tile is one call of a tile kernel: a panel times n columns of quantized activations. For r < 16 and c < n
+// tile is one call of a tile kernel: a panel times some tiles of n columns of quantized activations. For r < 16 and c < tiles*n
 //
 //	y[c*ldy+r] = init[c*ldi+r] + sum over k of weight[r][k] * activation[c][k]
 //
 // init may be y. The kernel's order of additions depends on nothing but blocks.
 type tile struct {
-	n, blocks int
-	w         []byte    // blocks of the panel, 32-byte aligned
-	q         []byte    // per block [8 groups of k][n][4 k] int8, for I16 [16 pairs of k][n][2 k] int16
-	s         []float32 // per block [n] scales, [n] scales times sums of the 32 integers
-	h         []float32 // per block [2 halves][n] scales times sums of 16; formats with halves only
-	y         []float32
-	ldy       int
-	init      []float32
-	ldi       int
-	ahead     []byte // will be needed soon: the kernel may ask for it little by little
+	n, blocks, tiles int
+	w                []byte    // blocks of the panel, 32-byte aligned
+	q                []byte    // tile after tile, per block [8 groups of k][n][4 k] int8, for I16 [16 pairs of k][n][2 k] int16
+	s                []float32 // per block [n] scales, [n] scales times sums of the 32 integers
+	h                []float32 // per block [2 halves][n] scales times sums of 16; formats with halves only
+	y                []float32
+	ldy              int
+	init             []float32
+	ldi              int
+	ahead            []byte // will be needed soon: the kernel may ask for it little by little
 }
 
 // check panics unless everything that the kernel for p touches is inside the slices.
 func (t *tile) check(p panelFormat) {
-	n, b := t.n, t.blocks
-	if n < 1 || n > tileColumns || b < 1 || t.ldy < 0 || t.ldi < 0 {
+	if t.n < 1 || t.n > tileColumns || t.blocks < 1 || t.tiles < 1 || t.ldy < 0 || t.ldi < 0 {
 		panic("kernel: tile of impossible shape")
 	}
-	_ = t.w[:b*p.blockBytes()]
-	_ = t.q[:b*blockK*n*p.activationBytes()]
-	_ = t.s[:2*n*b]
+	columns := t.tiles * t.n
+	_ = t.w[:t.blocks*p.blockBytes()]
+	_ = t.q[:t.blocks*blockK*columns*p.activationBytes()]
+	_ = t.s[:2*columns*t.blocks]
 	if p.halves() {
-		_ = t.h[:2*n*b]
+		_ = t.h[:2*columns*t.blocks]
 	}
-	_ = t.y[:(n-1)*t.ldy+panelRows]
-	_ = t.init[:(n-1)*t.ldi+panelRows]
+	_ = t.y[:(columns-1)*t.ldy+panelRows]
+	_ = t.init[:(columns-1)*t.ldi+panelRows]
 	checkAligned(t.w)
 }
 
@@ -140,35 +140,43 @@ var zeros = make([]float32, panelRows)
 // tileGeneric is the portable tile kernel.
 func tileGeneric(p panelFormat, t *tile) {
 	t.check(p)
-	for c := range t.n {
-		sum := [panelRows]float32(t.init[c*t.ldi:])
-		for b := range t.blocks {
-			w := t.w[b*p.blockBytes():][:p.blockBytes()]
-			s := t.s[2*t.n*b:][:2*t.n]
-			switch {
-			case p == panelI16:
-				n := sumWords(w, t.q[64*t.n*b:], t.n, c)
-				for r := range sum {
-					sum[r] += float32(float32(n[r])*f32At(w[atWordScale+4*r:])) * s[c]
-				}
-			case p.halves():
-				q, h := t.q[32*t.n*b:], t.h[2*t.n*b:][:2*t.n]
-				n0, n1 := sumBytes(w, q, t.n, c, 0), sumBytes(w, q, t.n, c, 4)
-				for r := range sum {
-					k0, k1 := i16At(w[atHalfScales+4*r:]), i16At(w[atHalfScales+64+4*r:])
-					sum[r] += float32(float32(n0[r]*k0+n1[r]*k1)*f32At(w[atHalfFactor+4*r:])) * s[c]
-					sum[r] += float32(f32At(w[atHalfMins+4*r:])*h[c]) + float32(f32At(w[atHalfMins+64+4*r:])*h[t.n+c])
-				}
-			default:
-				q := t.q[32*t.n*b:]
-				n0, n1 := sumBytes(w, q, t.n, c, 0), sumBytes(w, q, t.n, c, 4)
-				for r := range sum {
-					sum[r] += float32(float32(n0[r]+n1[r])*f32At(w[atScale+4*r:])) * s[c]
-					sum[r] += f32At(w[atMin+4*r:]) * s[t.n+c]
-				}
-			}
+	elements := t.blocks * t.n // of each tile, blocks of activations
+	for i := range t.tiles {
+		q, s, h := t.q[i*elements*blockK*p.activationBytes():], t.s[2*elements*i:], []float32(nil)
+		if p.halves() {
+			h = t.h[2*elements*i:]
 		}
-		copy(t.y[c*t.ldy:], sum[:])
+		for c := range t.n {
+			sum := [panelRows]float32(t.init[(i*t.n+c)*t.ldi:])
+			for b := range t.blocks {
+				addBlock(p, &sum, t.w[b*p.blockBytes():][:p.blockBytes()], q[b*blockK*t.n*p.activationBytes():], s[2*t.n*b:], h[min(2*t.n*b, len(h)):], t.n, c)
+			}
+			copy(t.y[(i*t.n+c)*t.ldy:], sum[:])
+		}
+	}
+}
+
+// addBlock adds the products of a panel block and column c of n of a block of activations.
+func addBlock(p panelFormat, sum *[panelRows]float32, w, q []byte, s, h []float32, n, c int) {
+	switch {
+	case p == panelI16:
+		dot := sumWords(w, q, n, c)
+		for r := range sum {
+			sum[r] += float32(float32(dot[r])*f32At(w[atWordScale+4*r:])) * s[c]
+		}
+	case p.halves():
+		n0, n1 := sumBytes(w, q, n, c, 0), sumBytes(w, q, n, c, 4)
+		for r := range sum {
+			k0, k1 := i16At(w[atHalfScales+4*r:]), i16At(w[atHalfScales+64+4*r:])
+			sum[r] += float32(float32(n0[r]*k0+n1[r]*k1)*f32At(w[atHalfFactor+4*r:])) * s[c]
+			sum[r] += float32(f32At(w[atHalfMins+4*r:])*h[c]) + float32(f32At(w[atHalfMins+64+4*r:])*h[n+c])
+		}
+	default:
+		n0, n1 := sumBytes(w, q, n, c, 0), sumBytes(w, q, n, c, 4)
+		for r := range sum {
+			sum[r] += float32(float32(n0[r]+n1[r])*f32At(w[atScale+4*r:])) * s[c]
+			sum[r] += f32At(w[atMin+4*r:]) * s[n+c]
+		}
 	}
 }
 

@@ -74,10 +74,21 @@ func quantizeGeneric(a activations, x []float32) {
 // tileCount is the number of tiles, of at most tileColumns and as equal as can be, for n columns.
 func tileCount(n int) int { return (n + tileColumns - 1) / tileColumns }
 
-// tileAt gives the first column of tile i of count, and how many it has.
+// tileAt gives the first column of tile i of count, and how many it has. The wider tiles come first.
 func tileAt(n, count, i int) (first, columns int) {
-	first = n * i / count
-	return first, n*(i+1)/count - first
+	columns, wider := n/count, n%count
+	if i < wider {
+		return i * (columns + 1), columns + 1
+	}
+	return i*columns + wider, columns
+}
+
+// tilesLike is how many tiles from tile i on, itself included, have as many columns.
+func tilesLike(n, count, i int) int {
+	if wider := n % count; i < wider {
+		return wider - i
+	}
+	return count - i
 }
 
 // packed is activations in the order that tile kernels read, tile after tile: that of columns from c on starts at q[c*k*size],

@@ -45,7 +45,7 @@ var avx2 = set{
 	read: readAVX2,
 }
 
-type gemmFunc func(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+type gemmFunc func(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 var gemms = [panelFormats][tileColumns + 1]gemmFunc{
 	panelU4:  {nil, gemmU4x1, gemmU4x2, gemmU4x3, gemmU4x4, gemmU4x5, gemmU4x6},
@@ -59,9 +59,10 @@ func tileAVX2(p panelFormat, t *tile) {
 	t.check(p)
 	ahead, step := &t.w[0], 0
 	if len(t.ahead) > 0 {
-		ahead, step = &t.ahead[0], (len(t.ahead)+t.blocks-1)/t.blocks
+		calls := t.blocks * t.tiles
+		ahead, step = &t.ahead[0], (len(t.ahead)+calls-1)/calls
 	}
-	gemms[p][t.n](&t.w[0], &t.q[0], &t.s[0], unsafe.SliceData(t.h), &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.blocks, ahead, step)
+	gemms[p][t.n](&t.w[0], &t.q[0], &t.s[0], unsafe.SliceData(t.h), &t.y[0], 4*t.ldy, &t.init[0], 4*t.ldi, t.blocks, t.tiles, ahead, step)
 }
 
 var gemmsF32 = [tileColumns + 1]func(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int){

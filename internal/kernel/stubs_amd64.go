@@ -4,40 +4,40 @@
 
 package kernel
 
-// gemmU4x1 multiplies a panel with a tile of 1 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x1 multiplies a panel with tiles of 1 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x1 multiplies a panel with a tile of 1 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x1 multiplies a panel with tiles of 1 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x1 multiplies a panel with a tile of 1 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x1 multiplies a panel with tiles of 1 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x1 multiplies a panel with a tile of 1 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x1 multiplies a panel with tiles of 1 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x1 multiplies a panel with a tile of 1 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x1 multiplies a panel with tiles of 1 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x1 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 1 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
@@ -45,40 +45,40 @@ func gemmI16x1(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks
 //go:noescape
 func gemmF32x1(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
-// gemmU4x2 multiplies a panel with a tile of 2 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x2 multiplies a panel with tiles of 2 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x2 multiplies a panel with a tile of 2 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x2 multiplies a panel with tiles of 2 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x2 multiplies a panel with a tile of 2 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x2 multiplies a panel with tiles of 2 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x2 multiplies a panel with a tile of 2 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x2 multiplies a panel with tiles of 2 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x2 multiplies a panel with a tile of 2 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x2 multiplies a panel with tiles of 2 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x2 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 2 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
@@ -86,40 +86,40 @@ func gemmI16x2(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks
 //go:noescape
 func gemmF32x2(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
-// gemmU4x3 multiplies a panel with a tile of 3 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x3 multiplies a panel with tiles of 3 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x3 multiplies a panel with a tile of 3 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x3 multiplies a panel with tiles of 3 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x3 multiplies a panel with a tile of 3 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x3 multiplies a panel with tiles of 3 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x3 multiplies a panel with a tile of 3 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x3 multiplies a panel with tiles of 3 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x3 multiplies a panel with a tile of 3 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x3 multiplies a panel with tiles of 3 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x3 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 3 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
@@ -127,40 +127,40 @@ func gemmI16x3(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks
 //go:noescape
 func gemmF32x3(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
-// gemmU4x4 multiplies a panel with a tile of 4 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x4 multiplies a panel with tiles of 4 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x4 multiplies a panel with a tile of 4 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x4 multiplies a panel with tiles of 4 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x4 multiplies a panel with a tile of 4 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x4 multiplies a panel with tiles of 4 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x4 multiplies a panel with a tile of 4 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x4 multiplies a panel with tiles of 4 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x4 multiplies a panel with a tile of 4 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x4 multiplies a panel with tiles of 4 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x4 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 4 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
@@ -168,40 +168,40 @@ func gemmI16x4(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks
 //go:noescape
 func gemmF32x4(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
-// gemmU4x5 multiplies a panel with a tile of 5 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x5 multiplies a panel with tiles of 5 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x5 multiplies a panel with a tile of 5 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x5 multiplies a panel with tiles of 5 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x5 multiplies a panel with a tile of 5 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x5 multiplies a panel with tiles of 5 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x5 multiplies a panel with a tile of 5 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x5 multiplies a panel with tiles of 5 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x5 multiplies a panel with a tile of 5 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x5 multiplies a panel with tiles of 5 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x5 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 5 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.
@@ -209,40 +209,40 @@ func gemmI16x5(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks
 //go:noescape
 func gemmF32x5(w *float32, ldw, wstep int, x *float32, ldx, step int, y *float32, ldy int, init *float32, ldi, istep, k, panels int)
 
-// gemmU4x6 multiplies a panel with a tile of 6 columns: panel format U4, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU4x6 multiplies a panel with tiles of 6 columns: panel format U4, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU4x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU5x6 multiplies a panel with a tile of 6 columns: panel format U5, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU5x6 multiplies a panel with tiles of 6 columns: panel format U5, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU5x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU6x6 multiplies a panel with a tile of 6 columns: panel format U6, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU6x6 multiplies a panel with tiles of 6 columns: panel format U6, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU6x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmU3x6 multiplies a panel with a tile of 6 columns: panel format U3, activations in bytes.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmU3x6 multiplies a panel with tiles of 6 columns: panel format U3, activations in bytes.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmU3x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
-// gemmI16x6 multiplies a panel with a tile of 6 columns: weights and activations in 16 bits.
-// y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it
-// asks for step more bytes from ahead on.
+// gemmI16x6 multiplies a panel with tiles of 6 columns: weights and activations in 16 bits.
+// y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.
+// With each block it asks for step more bytes from ahead on.
 //
 //go:noescape
-func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int)
+func gemmI16x6(w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int)
 
 // gemmF32x6 computes y[c*ldy+r] = init[c*ldi+r] + the sum over i < k of w[i*ldw+r] * x[c*ldx+i*step], 16 rows by 6 columns.
 // Strides count bytes; y may be init. It does so for several panels: w steps by wstep, y by 64, init by istep.

@@ -57,11 +57,12 @@ func gemm(f *file) {
 	}
 }
 
-const gemmParams = "w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks int, ahead *byte, step int"
+const gemmParams = "w, q *byte, s, h, y *float32, ldy int, init *float32, ldi, blocks, tiles int, ahead *byte, step int"
 
 func gemmDoc(name string, n int, what string) string {
-	return fmt.Sprintf("%s multiplies a panel with a tile of %d columns: %s.\n"+
-		"y[c*ldy+r] = init[c*ldi+r] + the product; ldy and ldi count bytes. With each block it\nasks for step more bytes from ahead on.", name, n, what)
+	return fmt.Sprintf("%s multiplies a panel with tiles of %d columns: %s.\n"+
+		"y[c*ldy+r] = init[c*ldi+r] + the product, columns counted through all tiles; ldy and ldi count bytes.\n"+
+		"With each block it asks for step more bytes from ahead on.", name, n, what)
 }
 
 // lookAhead asks for step more bytes of what the next panel is made of, in the second-level cache. A burst for the whole tile would hold up the
@@ -78,19 +79,22 @@ func lookAhead(f *file) {
 	f.label("asked")
 }
 
-// tileIn loads the arguments and the initial tile.
+// tileIn loads the arguments and begins with a tile: its initial sums. Operands that follow each other from tile to tile stay in registers.
 func tileIn(f *file, n int) {
-	f.arg("w", "DI")
 	f.arg("q", "SI")
 	f.arg("s", "R11")
 	f.arg("h", "R12")
 	f.arg("y", "R8")
 	f.arg("ldy", "R9")
+	f.p("LEAQ 63(SP), R10")
+	f.p("ANDQ $-64, R10")
+	f.arg("ahead", "R13")
+	f.p("MOVQ R13, R15")
+	f.label("tile")
+	f.arg("w", "DI")
 	f.arg("blocks", "CX")
 	f.arg("init", "AX")
 	f.arg("ldi", "BX")
-	f.p("LEAQ 63(SP), R10")
-	f.p("ANDQ $-64, R10")
 	f.p("MOVQ R8, DX")
 	for c := range n {
 		f.p("PREFETCHT0 (DX)") // results are far apart: stores that miss would hold up what comes next
@@ -101,12 +105,11 @@ func tileIn(f *file, n int) {
 		f.p("VMOVAPS Y1, %d(R10)", 64*c+32)
 		f.p("ADDQ BX, AX")
 	}
-	f.arg("ahead", "R13")
-	f.p("MOVQ R13, R15")
+	f.p("MOVQ AX, %s", f.param("init"))
 	f.arg("step", "DX")
 }
 
-// tileOut stores the tile.
+// tileOut stores the tile and goes on with the next.
 func tileOut(f *file, n int) {
 	for c := range n {
 		f.p("VMOVAPS %d(R10), Y0", 64*c)
@@ -115,6 +118,8 @@ func tileOut(f *file, n int) {
 		f.p("VMOVUPS Y1, 32(R8)")
 		f.p("ADDQ R9, R8")
 	}
+	f.p("DECQ %s", f.param("tiles"))
+	f.p("JNZ tile")
 	f.end()
 }
 
