@@ -34,7 +34,7 @@ noasm: ## the portable twins of the assembly, by themselves
 
 oracle: ## against the reference data in $(ORACLE)
 	@test -d '$(ORACLE)' || { echo "ORACLE: there is no folder $(ORACLE); set ORACLE to the reference data" >&2; exit 1; }
-	ORACLE='$(abspath $(ORACLE))' $(GO) test -tags oracle ./...
+	ORACLE='$(abspath $(ORACLE))' $(GO) test -tags oracle -timeout 30m ./...
 
 models: ## fetch the real models into $(GGUFKIT_MODELS)
 	$(PYTHON) testdata/gen/models.py '$(GGUFKIT_MODELS)'
