@@ -13,12 +13,12 @@ import (
 // gateFlags are those of commands whose result can be held against limits.
 func gateFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringSliceFlag{Name: "limit", Usage: "end with status 3 unless `FIGURE<=X` (or >=X), named as in the JSON (may be repeated)"},
-		&cli.StringFlag{Name: "limits", Usage: "the same for each line of `FILE`", TakesFile: true},
-		&cli.StringFlag{Name: "baseline", Usage: "end with status 3 if the result is worse than the earlier one in `FILE.json`", TakesFile: true},
-		&cli.Float64Flag{Name: "tolerance", Value: 0.01, Usage: "a result may be worse than the baseline by the share `X` of it"},
-		&cli.StringFlag{Name: "junit", Usage: "write the verdicts to `FILE.xml` for continuous integration", TakesFile: true},
-		&cli.StringFlag{Name: "markdown", Usage: "write the verdicts to `FILE.md`", TakesFile: true},
+		&cli.StringSliceFlag{Name: "limit", Category: "LIMITS:", Usage: "end with status 3 unless `FIGURE<=X` (or >=X), named as in the JSON (may be repeated)"},
+		&cli.StringFlag{Name: "limits", Category: "LIMITS:", Usage: "the same for each line of `FILE`", TakesFile: true},
+		&cli.StringFlag{Name: "baseline", Category: "LIMITS:", Usage: "end with status 3 if the result is worse than the earlier one in `FILE.json`", TakesFile: true},
+		&cli.Float64Flag{Name: "tolerance", Category: "LIMITS:", Value: 0.01, Usage: "a result may be worse than the baseline by the share `X` of it"},
+		&cli.StringFlag{Name: "junit", Category: "LIMITS:", Usage: "write the verdicts to `FILE.xml` for continuous integration", TakesFile: true},
+		&cli.StringFlag{Name: "markdown", Category: "LIMITS:", Usage: "write the verdicts to `FILE.md`", TakesFile: true},
 	}
 }
 

@@ -7,17 +7,17 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// flagLine is a flag's line in --help: short and main name, placeholder, meaning, default. The names that other programs give it work
-// too, but would bury the rest.
+// flagLine is a flag's line in --help: main and short name, placeholder, meaning, default. The names that other programs give it work
+// too, but would bury the rest. Within a category the library sorts the lines.
 func flagLine(f cli.Flag) string {
 	d, ok := f.(cli.DocGenerationFlag)
 	if !ok {
 		return ""
 	}
-	names := "    --" + d.Names()[0]
+	names := "--" + d.Names()[0]
 	for _, alias := range d.Names()[1:] {
 		if len(alias) == 1 {
-			names = "-" + alias + ", --" + d.Names()[0]
+			names += ", -" + alias
 			break
 		}
 	}

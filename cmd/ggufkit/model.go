@@ -14,6 +14,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
+// ropeCategory is where --help has the flags that few people need.
+const ropeCategory = "ROTARY EMBEDDING:"
+
 // modelFlags are those of every command that loads a model.
 func modelFlags() []cli.Flag {
 	return []cli.Flag{
@@ -22,15 +25,15 @@ func modelFlags() []cli.Flag {
 		&cli.IntFlag{Name: "batch", Aliases: []string{"b", "batch-size"}, Usage: "compute at most `N` tokens at once (0: 512)"},
 		threadsFlag(),
 		&cli.StringFlag{Name: "cache-type", Aliases: []string{"ctk", "ctv", "cache-type-k", "cache-type-v"}, Usage: "keep keys and values as `TYPE`: f16 or q8_0, half the memory (default: f16; exact precision has f32)"},
-		&cli.Float64Flag{Name: "rope-freq-base", Usage: "rotate with base frequency `F` (0: as the file says, like all rope and yarn flags)"},
-		&cli.Float64Flag{Name: "rope-scale", Usage: "make the context `X` times as long by rope scaling"},
-		&cli.Float64Flag{Name: "rope-freq-scale", Usage: "the same as --rope-scale 1/`X`"},
-		&cli.StringFlag{Name: "rope-scaling", Usage: "scale the rotary embedding by `KIND`: none, linear or yarn"},
-		&cli.IntFlag{Name: "yarn-orig-ctx", Usage: "yarn: the model was first trained for a context of `N` tokens"},
-		&cli.Float64Flag{Name: "yarn-ext-factor", Usage: "yarn: the share `X` in which fast pairs keep their frequency, 0 to 1"},
-		&cli.Float64Flag{Name: "yarn-attn-factor", Usage: "yarn: multiply the magnitude by `X`"},
-		&cli.Float64Flag{Name: "yarn-beta-fast", Usage: "yarn: pairs that turn at least `X` times within the first context keep their frequency"},
-		&cli.Float64Flag{Name: "yarn-beta-slow", Usage: "yarn: pairs that turn at most `X` times within the first context are scaled in full"},
+		&cli.Float64Flag{Name: "rope-freq-base", Category: ropeCategory, Usage: "rotate with base frequency `F` (0: as the file says, like all rope and yarn flags)"},
+		&cli.Float64Flag{Name: "rope-scale", Category: ropeCategory, Usage: "make the context `X` times as long by rope scaling"},
+		&cli.Float64Flag{Name: "rope-freq-scale", Category: ropeCategory, Usage: "the same as --rope-scale 1/`X`"},
+		&cli.StringFlag{Name: "rope-scaling", Category: ropeCategory, Usage: "scale the rotary embedding by `KIND`: none, linear or yarn"},
+		&cli.IntFlag{Name: "yarn-orig-ctx", Category: ropeCategory, Usage: "yarn: the model was first trained for a context of `N` tokens"},
+		&cli.Float64Flag{Name: "yarn-ext-factor", Category: ropeCategory, Usage: "yarn: the share `X` in which fast pairs keep their frequency, 0 to 1"},
+		&cli.Float64Flag{Name: "yarn-attn-factor", Category: ropeCategory, Usage: "yarn: multiply the magnitude by `X`"},
+		&cli.Float64Flag{Name: "yarn-beta-fast", Category: ropeCategory, Usage: "yarn: pairs that turn at least `X` times within the first context keep their frequency"},
+		&cli.Float64Flag{Name: "yarn-beta-slow", Category: ropeCategory, Usage: "yarn: pairs that turn at most `X` times within the first context are scaled in full"},
 	}
 }
 
@@ -64,7 +67,9 @@ func modelOptions(c *cli.Context, context int) (infer.Options, error) {
 		if o.Rope.Scale != 0 {
 			return o, usagef("give one of them", "--rope-freq-scale and --rope-scale say the same")
 		}
-		o.Rope.Scale = 1 / f
+		if o.Rope.Scale = 1 / f; o.Rope.Scale == 0 {
+			return o, usagef("0.5 doubles the context", "--rope-freq-scale %v: expected a finite number", f)
+		}
 	}
 	if c.IsSet("yarn-ext-factor") {
 		f := c.Float64("yarn-ext-factor")
@@ -151,16 +156,16 @@ func inFile(path string, err error) error {
 // sampleFlags choose how the next token is drawn. The defaults are llama.cpp's.
 func sampleFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.Float64Flag{Name: "temp", Aliases: []string{"temperature"}, Value: 0.8, Usage: "divide the logits by `T`; 0: always the most likely token"},
-		&cli.IntFlag{Name: "top-k", Value: 40, Usage: "draw from the `K` most likely tokens (0: all)"},
-		&cli.Float64Flag{Name: "top-p", Value: 0.95, Usage: "draw from the most likely tokens that together have probability `P` (1: all)"},
-		&cli.Float64Flag{Name: "min-p", Value: 0.05, Usage: "draw from tokens at least `P` times as likely as the first (0: all)"},
-		&cli.Float64Flag{Name: "repeat-penalty", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely: logits above 0 are divided by `X`, others multiplied (1: off)"},
-		&cli.IntFlag{Name: "repeat-last-n", Value: 64, Usage: "look back `N` tokens of prompt and text for the repeat penalty (0: off, -1: all)"},
-		&cli.Float64Flag{Name: "presence-penalty", Usage: "take `X` off the logits of tokens that the text has already"},
-		&cli.Float64Flag{Name: "frequency-penalty", Usage: "take `X` off the logits of tokens for each time that the text has them already"},
-		&cli.BoolFlag{Name: "ignore-eos", Usage: "never let the model end the text"},
-		&cli.Int64Flag{Name: "seed", Aliases: []string{"s"}, Value: -1, Usage: "the same `SEED` gives the same text (-1: another one every time)"},
+		&cli.Float64Flag{Name: "temp", Category: "SAMPLING:", Aliases: []string{"temperature"}, Value: 0.8, Usage: "divide the logits by `T`; 0: always the most likely token"},
+		&cli.IntFlag{Name: "top-k", Category: "SAMPLING:", Value: 40, Usage: "draw from the `K` most likely tokens (0: all)"},
+		&cli.Float64Flag{Name: "top-p", Category: "SAMPLING:", Value: 0.95, Usage: "draw from the most likely tokens that together have probability `P` (1: all)"},
+		&cli.Float64Flag{Name: "min-p", Category: "SAMPLING:", Value: 0.05, Usage: "draw from tokens at least `P` times as likely as the first (0: all)"},
+		&cli.Float64Flag{Name: "repeat-penalty", Category: "SAMPLING:", Value: 1, Usage: "make tokens of the last --repeat-last-n less likely: logits above 0 are divided by `X`, others multiplied (1: off)"},
+		&cli.IntFlag{Name: "repeat-last-n", Category: "SAMPLING:", Value: 64, Usage: "look back `N` tokens of prompt and text for the repeat penalty (0: off, -1: all)"},
+		&cli.Float64Flag{Name: "presence-penalty", Category: "SAMPLING:", Usage: "take `X` off the logits of tokens that the text has already"},
+		&cli.Float64Flag{Name: "frequency-penalty", Category: "SAMPLING:", Usage: "take `X` off the logits of tokens for each time that the text has them already"},
+		&cli.BoolFlag{Name: "ignore-eos", Category: "SAMPLING:", Usage: "never let the model end the text"},
+		&cli.Int64Flag{Name: "seed", Category: "SAMPLING:", Aliases: []string{"s"}, Value: -1, Usage: "the same `SEED` gives the same text (-1: another one every time)"},
 	}
 }
 
