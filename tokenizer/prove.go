@@ -16,7 +16,7 @@ func probes() []string {
 		"3 33 333 3333 33333 333333 3333333 33333333 3.14 1,234,567 ½ ² Ⅷ ٣٤٥", "12ab 34_56 7x", "func main() {\n\tfmt.Println(\"hi\")\n}\n\n// a/b //c\n",
 		"HelloWorld helloWORLD HTTPServer camelCase snake_case", "!!! ... ??? ---- ==== ~~ <a> [b] {c} $1 #2 %3 &c *d @e ^f `g` |h| \\i",
 		"Grüße aus Köln, cafe\u0301 naïve Ångström ﬁn", "Привет, мир! ПРИВЕТ", "Καλημέρα κόσμε ΣΊΣΥΦΟΣ", "你好，世界。我想在apple工作1314151天～", "日本語のテキスト カタカナ", "안녕하세요 세계",
-		"नमस्ते दुनिया", "مرحبا بالعالم", "שלום עולם", "សួស្តី​ពិភពលោក", "สวัสดีชาวโลก", "👋🏽 🌍 👩‍👩‍👧 ❤️ 1️⃣", "a\u00a0b\u2003c\u3000d\u200be\u0085f", "x\u0007y\ufeffz\u0301",
+		"नमस्ते दुनिया", "مرحبا بالعالم", "שלום עולם", "សួស្តី\u200bពិភពលោក", "สวัสดีชาวโลก", "👋🏽 🌍 👩‍👩‍👧 ❤️ 1️⃣", "a\u00a0b\u2003c\u3000d\u200be\u0085f", "x\u0007y\ufeffz\u0301",
 		strings.Repeat("ab ", 40), strings.Repeat(" ", 70) + "x", strings.Repeat("-", 40), strings.Repeat("1", 40), strings.Repeat("\n", 20), "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	}
 	alphabet := []rune("aZéÉſsStTrReEvVmMlLdDʰǅ中あカ가ไ''   \t\n\r\u00a0\u3000\u2003019٣½.,!-$_#/(、。👧\u0301\u200d\u00ad")

@@ -140,7 +140,7 @@ func (c *component) stage(last bool) ([]string, error) {
 		if c.Behavior == "Contiguous" {
 			return []string{"punctuation"}, nil
 		}
-		return nil, fmt.Errorf("Punctuation with the behavior %q is not known", c.Behavior)
+		return nil, fmt.Errorf("the behavior %q of Punctuation is not known", c.Behavior)
 	case "Split":
 		pattern, err := c.pattern("Regex")
 		if err != nil {

@@ -282,7 +282,7 @@ func metaspaceStep(c *component) (splitStep, error) {
 		}
 	}
 	if utf8.RuneCountInString(sign) != 1 {
-		return nil, fmt.Errorf("Metaspace with a replacement of %d characters is not known, it takes one", utf8.RuneCountInString(sign))
+		return nil, fmt.Errorf("a replacement of %d characters of Metaspace is not known, it takes one", utf8.RuneCountInString(sign))
 	}
 	cut, err := splitBy(regexp2.Escape(sign), "MergedWithNext", false)
 	if err != nil {
