@@ -106,7 +106,7 @@ func TestInterruptedWait(t *testing.T) {
 // TestAskedToEnd: a signal that asks a writer to end leaves no temporary file.
 func TestAskedToEnd(t *testing.T) {
 	in := demoF32(t)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range interrupts() {
 		dir := t.TempDir()
 		cmd := program(t, "quantize", in, filepath.Join(dir, "out.gguf"), "Q4_K_M", "-t", "1")
 		var stderr bytes.Buffer
