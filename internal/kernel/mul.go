@@ -33,7 +33,7 @@ type Multiplier struct {
 	x       []float32 // rows of the product being computed, and how many
 	n       int
 	// Methods as functions for the pool, made once: to make them allocates.
-	quantizeItem, packItem, pieceItem func(worker, i int)
+	quantizeItem, codecItem, packItem, pieceItem func(worker, i int)
 }
 
 // workspace is what one worker computes in.
@@ -58,6 +58,10 @@ func NewMultiplier(pool *par.Pool, exact bool) *Multiplier {
 func newMultiplier(s *set, pool *par.Pool, exact bool) *Multiplier {
 	m := &Multiplier{set: s, pool: pool, exact: exact, workers: make([]workspace, pool.Threads())}
 	m.quantizeItem = func(_, i int) { s.quantize(m.acts.row(i), m.x[i*m.acts.k:][:m.acts.k]) }
+	m.codecItem = func(_, i int) {
+		k := len(m.x) / m.n
+		m.blocks[i].Quantize(m.x[i*k:][:k])
+	}
 	m.packItem = func(_, i int) { s.packTile(&m.packed, &m.acts, i) }
 	m.pieceItem = m.findPiece
 	return m
@@ -191,7 +195,7 @@ func (m *Multiplier) prepare(x []float32, n, k int) {
 	}
 	if codec {
 		m.blocks = append(m.blocks, make([]block.Activations, max(n-len(m.blocks), 0))...)
-		m.pool.For(n, func(_, i int) { m.blocks[i].Quantize(x[i*k:][:k]) })
+		m.pool.For(n, m.codecItem)
 	}
 	if wide {
 		m.wide = m.packWide(m.wide, n, k, func(c int) []float32 { return x[c*k:][:k] })

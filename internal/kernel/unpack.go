@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"sync"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/half"
@@ -45,16 +46,21 @@ type rowBlocks struct {
 	blocks int // of each row
 }
 
+// explodedRows are kept for the next call: the routine of a type, being a variable, would have each allocated.
+var explodedRows = sync.Pool{New: func() any { return new(exploded) }}
+
 // unpackGeneric is the portable unpacker of a type.
 func unpackGeneric(t gguf.Type) func(dst []byte, src rowBlocks) {
 	u := unpackings[t]
 	info, _ := t.Info()
 	size, groups := int(info.Bytes), int(info.Block)/blockK
 	return func(dst []byte, src rowBlocks) {
-		var e exploded
+		e := explodedRows.Get().(*exploded)
+		defer explodedRows.Put(e)
+		*e = exploded{} // a type fills what it has
 		for b := range src.blocks {
 			for r := range panelRows {
-				u.explode(src.data[r*src.stride+b*size:][:size], &e)
+				u.explode(src.data[r*src.stride+b*size:][:size], e)
 				for g := range groups {
 					e.put(u.panel, dst[(b*groups+g)*u.panel.blockBytes():], r, g)
 				}
