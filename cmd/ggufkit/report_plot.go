@@ -13,7 +13,7 @@ import (
 const (
 	plotWidth, plotHeight                     = 560.0, 360.0
 	plotLeft, plotRight, plotTop, plotBottom  = 66.0, 26.0, 34.0, 52.0
-	plotLabelHeight, plotCharWidth, plotPoint = 15.0, 7.2, 5.0
+	plotLabelHeight, plotCharWidth, plotPoint = 19.0, 8.8, 5.0
 )
 
 // plot is a diagram of the size of the models against one of their figures.
