@@ -3,6 +3,9 @@
 package arch
 
 import (
+	"strconv"
+	"strings"
+
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
@@ -133,4 +136,18 @@ type TensorSource interface {
 	Data(t *gguf.Tensor) ([]byte, error)
 	// Names lists all tensors.
 	Names() []string
+}
+
+// SplitName takes the GGUF name of a tensor apart: "blk.3.attn_q.weight" is attn_q.weight of block 3. Outside of blocks the block is -1.
+func SplitName(name string) (block int, part string) {
+	rest, ok := strings.CutPrefix(name, "blk.")
+	if !ok {
+		return -1, name
+	}
+	digits, part, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(digits, 10, 30)
+	if err != nil {
+		return -1, name
+	}
+	return int(n), part
 }

@@ -1,6 +1,7 @@
 package infer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -136,7 +137,7 @@ func (o *RopeOptions) apply(r arch.Rope, family, kind string) (rotary, error) {
 	if kind == "none" {
 		return out, fmt.Errorf("a %s model has no rotary embedding that could be changed\nhint: leave the rope options out", family)
 	}
-	out.FreqBase = orElse(o.FreqBase, r.FreqBase)
+	out.FreqBase = cmp.Or(o.FreqBase, r.FreqBase)
 	if o.Scaling == "" && o.Scale == 0 && !o.yarn() {
 		return out, nil
 	}
@@ -151,7 +152,7 @@ func (o *RopeOptions) apply(r arch.Rope, family, kind string) (rotary, error) {
 	case r.Scaling == "":
 		out.Scaling = "linear"
 	}
-	out.Factor = orElse(o.Scale, r.Factor)
+	out.Factor = cmp.Or(o.Scale, r.Factor)
 	if out.Scaling != "yarn" && o.yarn() {
 		return out, fmt.Errorf("yarn options with rope scaling %s\nhint: choose rope scaling yarn", out.Scaling)
 	}
@@ -162,9 +163,9 @@ func (o *RopeOptions) apply(r arch.Rope, family, kind string) (rotary, error) {
 		}
 		out.Scaling, out.Factor = "", 1
 	case "yarn":
-		out.OrigCtx = orElse(o.YarnOrigCtx, r.OrigCtx)
-		out.AttnFactor = r.AttnFactor * orElse(o.YarnAttnFactor, 1)
-		out.BetaFast, out.BetaSlow = orElse(o.YarnBetaFast, r.BetaFast), orElse(o.YarnBetaSlow, r.BetaSlow)
+		out.OrigCtx = cmp.Or(o.YarnOrigCtx, r.OrigCtx)
+		out.AttnFactor = r.AttnFactor * cmp.Or(o.YarnAttnFactor, 1)
+		out.BetaFast, out.BetaSlow = cmp.Or(o.YarnBetaFast, r.BetaFast), cmp.Or(o.YarnBetaSlow, r.BetaSlow)
 		if o.YarnExtFactor != nil {
 			out.extFactor = *o.YarnExtFactor
 		}
@@ -198,12 +199,4 @@ func (o *RopeOptions) check() error {
 		return nil
 	}
 	return fmt.Errorf("rope scaling %q is not supported\nhint: it can be none, linear or yarn", o.Scaling)
-}
-
-// orElse is v, or def where v is zero.
-func orElse[T int | float64](v, def T) T {
-	if v == 0 {
-		return def
-	}
-	return v
 }

@@ -1,9 +1,9 @@
 package infer
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
@@ -59,13 +59,7 @@ var fused = map[string][]string{"attn_qkv": {"attn_q", "attn_k", "attn_v"}, "ffn
 
 // split takes a weight's name apart. layer is -1 outside of blocks.
 func (t *Tap) split(w *TapWeight) (layer int, name string) {
-	layer, name = -1, strings.TrimSuffix(w.Tensor, ".weight")
-	if rest, ok := strings.CutPrefix(name, "blk."); ok {
-		number, base, _ := strings.Cut(rest, ".")
-		if il, err := strconv.Atoi(number); err == nil {
-			layer, name = il, base
-		}
-	}
+	layer, name = arch.SplitName(strings.TrimSuffix(w.Tensor, ".weight"))
 	pieces := t.pieces[w.Tensor]
 	if names := fused[name]; len(pieces) > 1 && len(pieces) == len(names) {
 		for i, piece := range pieces {

@@ -3,10 +3,12 @@ package infer
 import (
 	"context"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
@@ -107,13 +109,8 @@ func (t *traced) Bind(tensor *gguf.Tensor, data []byte) (Weight, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := tracedWeight{name: strings.TrimSuffix(tensor.Name, ".weight"), layer: -1, typ: tensor.Type, bytes: uint64(len(data))}
-	if rest, ok := strings.CutPrefix(info.name, "blk."); ok {
-		number, name, _ := strings.Cut(rest, ".")
-		if il, err := strconv.Atoi(number); err == nil {
-			info.layer, info.name = il, name
-		}
-	}
+	info := tracedWeight{typ: tensor.Type, bytes: uint64(len(data))}
+	info.layer, info.name = arch.SplitName(strings.TrimSuffix(tensor.Name, ".weight"))
 	if row, ok := tensor.Type.Info(); ok {
 		info.quantized = row.Block > 1
 	}
@@ -144,7 +141,12 @@ func (t *traced) newOp(key traceKey, weights []Weight) *TraceOp {
 	var names, types []string
 	for _, w := range weights {
 		info := t.weights[w]
-		names, types = appendNew(names, info.name), appendNew(types, info.typ.String())
+		if !slices.Contains(names, info.name) {
+			names = append(names, info.name)
+		}
+		if typ := info.typ.String(); !slices.Contains(types, typ) {
+			types = append(types, typ)
+		}
 		op.Integer = key.kind == "matmul" && t.integer && info.quantized
 	}
 	op.Weights, op.Types = strings.Join(names, "+"), strings.Join(types, "+")
@@ -155,16 +157,6 @@ func (t *traced) newOp(key traceKey, weights []Weight) *TraceOp {
 	t.trace.ops[key] = op
 	t.trace.order = append(t.trace.order, op)
 	return op
-}
-
-// appendNew appends s unless it is there.
-func appendNew(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
-	}
-	return append(list, s)
 }
 
 // labeler is a backend whose threads can carry profiler labels.

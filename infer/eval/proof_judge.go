@@ -243,8 +243,9 @@ func (p *prover) unused(told map[string]bool) {
 	for i := range p.proof.Tensors {
 		if t := &p.proof.Tensors[i]; t.Fault != "" && !told[t.Name] {
 			err, allowed := t.judged()
+			layer, _ := arch.SplitName(t.Name)
 			p.proof.Findings = append(p.proof.Findings, Finding{
-				Layer: layerOf(t.Name), Tensor: t.Name, Error: err, Allowed: allowed, Why: t.Fault,
+				Layer: layer, Tensor: t.Name, Error: err, Allowed: allowed, Why: t.Fault,
 			})
 		}
 	}
@@ -261,13 +262,4 @@ func (p *prover) unseen(told map[string]bool) {
 			Why: fmt.Sprintf("%s is %v, the checkpoint's is %v; the run of these tokens does not show it", s.Name, s.File, s.Checkpoint),
 		})
 	}
-}
-
-// layerOf is the block that a tensor's name tells, -1 for none.
-func layerOf(name string) int {
-	var il int
-	if n, err := fmt.Sscanf(name, "blk.%d.", &il); n == 1 && err == nil {
-		return il
-	}
-	return -1
 }

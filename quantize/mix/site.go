@@ -3,9 +3,9 @@ package mix
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
@@ -74,7 +74,8 @@ func survey(r *Recipe, m Model, tensors []gguf.Tensor, o Options) []site {
 		if s.role == value {
 			values++
 		}
-		blocks = max(blocks, block(t.Name)+1)
+		block, _ := arch.SplitName(t.Name)
+		blocks = max(blocks, block+1)
 		sites[i] = s
 	}
 	if m.Layers > 0 {
@@ -90,7 +91,7 @@ func survey(r *Recipe, m Model, tensors []gguf.Tensor, o Options) []site {
 		ranks[s.role]++
 		if s.role == value {
 			s.layers = values
-		} else if b := block(s.name); m.Experts > 1 && b >= 0 {
+		} else if b, _ := arch.SplitName(s.name); m.Experts > 1 && b >= 0 {
 			s.layer = b
 		}
 	}
@@ -115,20 +116,6 @@ func roleOf(name string, isTied bool) (role, string) {
 	return other, "other"
 }
 
-// block is the block number in a name "blk.N...", or -1.
-func block(name string) int {
-	rest, ok := strings.CutPrefix(name, "blk.")
-	if !ok {
-		return -1
-	}
-	digits, _, _ := strings.Cut(rest, ".")
-	n, err := strconv.ParseUint(digits, 10, 30)
-	if err != nil {
-		return -1
-	}
-	return int(n)
-}
-
 // sorted is the order in which ranks are given: tensors outside blocks, then by block number, then by name. It does not
 // depend on the order of the file.
 func sorted(tensors []gguf.Tensor) []int {
@@ -138,7 +125,9 @@ func sorted(tensors []gguf.Tensor) []int {
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := tensors[a].Name, tensors[b].Name
-		return cmp.Or(cmp.Compare(block(x), block(y)), strings.Compare(x, y))
+		inX, _ := arch.SplitName(x)
+		inY, _ := arch.SplitName(y)
+		return cmp.Or(cmp.Compare(inX, inY), strings.Compare(x, y))
 	})
 	return order
 }
