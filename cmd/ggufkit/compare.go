@@ -155,14 +155,14 @@ func (r *comparison) open() (err error) {
 	if r.model, err = loadModel(c, u, window); err != nil {
 		return err
 	}
-	r.windows = eval.Windows{Context: window, Chunks: c.Int("chunks")}
-	if path := c.String("file"); path != "" {
-		r.ids, r.windows.BOS, err = textIDs(c.Context, u, r.model.file, path)
-	} else {
-		r.ids = r.file.IDs
-		r.windows.BOS, err = windowBOS(u, r.model.file)
-	}
+	tok, err := openTokenizer(u, r.model.file)
 	if err != nil {
+		return err
+	}
+	r.windows = eval.Windows{Context: window, Chunks: c.Int("chunks"), BOS: startOf(tok)}
+	if path := c.String("file"); path == "" {
+		r.ids = r.file.IDs
+	} else if r.ids, err = textIDs(c.Context, tok, path); err != nil {
 		return err
 	}
 	if r.file != nil && r.file.Form == eval.Small {
@@ -177,21 +177,18 @@ func (r *comparison) open() (err error) {
 // openBase loads the base, which must cut the text into the same tokens.
 func (r *comparison) openBase(path string, window int) (err error) {
 	c, u := r.c, r.u
-	// The base has all flags of the model but these.
-	for flag, value := range map[string]string{"model": path, "precision": cmp.Or(c.String("base-precision"), c.String("precision"))} {
-		defer c.Set(flag, c.String(flag))
-		if err := c.Set(flag, value); err != nil {
-			return err
-		}
-	}
-	if r.base, err = loadModel(c, u, window); err != nil {
+	if r.base, err = openModel(c, u, path, cmp.Or(c.String("base-precision"), c.String("precision")), window); err != nil {
 		return err
 	}
-	ids, bos, err := textIDs(c.Context, u, r.base.file, c.String("file"))
+	tok, err := openTokenizer(u, r.base.file)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(ids, r.ids) || bos != r.windows.BOS {
+	ids, err := textIDs(c.Context, tok, c.String("file"))
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(ids, r.ids) || startOf(tok) != r.windows.BOS {
 		return fmt.Errorf("%s and %s cut the text into different tokens\nhint: compare files of the same model", path, r.model.file.Path)
 	}
 	return nil

@@ -138,7 +138,11 @@ func proofIDs(c *cli.Context, u *ui, f *gguf.File) ([]int32, error) {
 	if text := c.String("ids"); text != "" {
 		return parseIDs(text)
 	}
-	ids, _, err := textIDs(c.Context, u, f, c.String("file"))
+	tok, err := openTokenizer(u, f)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := textIDs(c.Context, tok, c.String("file"))
 	if err != nil {
 		return nil, err
 	}

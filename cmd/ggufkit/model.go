@@ -37,16 +37,16 @@ func modelFlags() []cli.Flag {
 	}
 }
 
-// modelOptions reads modelFlags. context is the longest sequence, 0 as trained.
-func modelOptions(c *cli.Context, context int) (infer.Options, error) {
+// modelOptions reads modelFlags, but for the model and its precision. context is the longest sequence, 0 as trained.
+func modelOptions(c *cli.Context, precision string, context int) (infer.Options, error) {
 	o := infer.Options{Threads: c.Int("threads"), Batch: c.Int("batch"), Context: context}
-	switch p := c.String("precision"); p {
+	switch precision {
 	case "fast":
 		o.Precision = infer.Fast
 	case "exact":
 		o.Precision = infer.Exact
 	default:
-		return o, usagef("the precisions are exact and fast", "no precision is called %q", p)
+		return o, usagef("the precisions are exact and fast", "no precision is called %q", precision)
 	}
 	o.Trace = newTrace(c)
 	if name := c.String("cache-type"); name != "" {
@@ -98,12 +98,12 @@ type loaded struct {
 
 // loadModel opens the file that --model names and binds its weights. context is the longest sequence, 0 as trained.
 func loadModel(c *cli.Context, u *ui, context int) (*loaded, error) {
-	return openModel(c, u, c.String("model"), context)
+	return openModel(c, u, c.String("model"), c.String("precision"), context)
 }
 
-// openModel is loadModel for any file.
-func openModel(c *cli.Context, u *ui, path string, context int) (*loaded, error) {
-	o, err := modelOptions(c, context)
+// openModel is loadModel for any file and precision.
+func openModel(c *cli.Context, u *ui, path, precision string, context int) (*loaded, error) {
+	o, err := modelOptions(c, precision, context)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer/eval"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
@@ -91,11 +90,15 @@ func perplexity(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer l.close()
-	ids, bos, err := textIDs(c.Context, u, l.file, c.String("file"))
+	tok, err := openTokenizer(u, l.file)
 	if err != nil {
 		return err
 	}
-	o.BOS, o.Progress = bos, newTenths(u).perplexity
+	ids, err := textIDs(c.Context, tok, c.String("file"))
+	if err != nil {
+		return err
+	}
+	o.BOS, o.Progress = startOf(tok), newTenths(u).perplexity
 	r, err := eval.Perplexity(c.Context, l.model, ids, o)
 	if err != nil {
 		return inFile(c.String("file"), err)
@@ -213,31 +216,20 @@ func (t *tenths) perplexity(done, total int, running eval.PerplexityResult) {
 	t.note(done, total, "perplexity %.4f +/- %.4f", running.Perplexity, running.StdErr)
 }
 
-// textIDs tokenizes a text file with the model's tokenizer. bos is the id that starts each window, -1 where the model has none.
-func textIDs(ctx context.Context, u *ui, f *gguf.File, path string) (ids []int32, bos int32, err error) {
-	tok, err := openTokenizer(u, f)
-	if err != nil {
-		return nil, 0, err
-	}
+// textIDs tokenizes a text file.
+func textIDs(ctx context.Context, tok *tokenizer.Tokenizer, path string) ([]int32, error) {
 	text, err := readText(ctx, path)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if ids, err = tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true}); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return ids, startOf(tok), nil
-}
-
-// windowBOS is the bos of textIDs alone.
-func windowBOS(u *ui, f *gguf.File) (int32, error) {
-	tok, err := openTokenizer(u, f)
+	ids, err := tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true})
 	if err != nil {
-		return 0, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return startOf(tok), nil
+	return ids, nil
 }
 
+// startOf is the id that starts each window, -1 where the model has none.
 func startOf(tok *tokenizer.Tokenizer) int32 {
 	if bos, ok := tok.AddsBOS(); ok {
 		return bos

@@ -12,7 +12,6 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer/eval"
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
-	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/ggufkit/ggufkit/tokenizer/chat"
 	"github.com/urfave/cli/v2"
 )
@@ -159,11 +158,12 @@ func promptLines(ctx context.Context, path string) ([]string, error) {
 
 // tokenize cuts text and prompts with the base's tokenizer.
 func (r *reportRun) tokenize(f *gguf.File, prompts []string) (err error) {
-	if r.ids, r.options.BOS, err = textIDs(r.c.Context, r.u, f, r.c.String("file")); err != nil {
+	tok, err := openTokenizer(r.u, f)
+	if err != nil {
 		return err
 	}
-	tok, err := openTokenizer(&ui{quiet: true}, f) // textIDs has told what is odd
-	if err != nil {
+	r.options.BOS = startOf(tok)
+	if r.ids, err = textIDs(r.c.Context, tok, r.c.String("file")); err != nil {
 		return err
 	}
 	for i, text := range prompts {
@@ -188,11 +188,15 @@ func (r *reportRun) tokenize(f *gguf.File, prompts []string) (err error) {
 
 // sameTokens fails unless a file cuts the text as the base does.
 func (r *reportRun) sameTokens(f *gguf.File) error {
-	ids, bos, err := textIDs(r.c.Context, &ui{quiet: true}, f, r.c.String("file"))
+	tok, err := openTokenizer(&ui{quiet: true}, f)
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(ids, r.ids) || bos != r.options.BOS {
+	ids, err := textIDs(r.c.Context, tok, r.c.String("file"))
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(ids, r.ids) || startOf(tok) != r.options.BOS {
 		return fmt.Errorf("%s and %s cut the text into different tokens\nhint: compare files of the same model", f.Path, r.c.String("base"))
 	}
 	return nil
@@ -220,18 +224,14 @@ func (r *reportRun) measure() (*eval.Report, error) {
 // with loads a model for f.
 func (r *reportRun) with(path string, f func(eval.ReportSubject) error) error {
 	r.title, r.tenths = filepath.Base(path), newTenths(r.u)
-	l, err := openModel(r.c, r.u, path, r.context)
+	l, err := openModel(r.c, r.u, path, r.c.String("precision"), r.context)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	v, err := tokenizer.VocabOf(l.file.Meta)
+	tok, err := openTokenizer(&ui{quiet: true}, l.file) // what is odd has been told
 	if err != nil {
-		return inFile(path, err)
-	}
-	tok, err := tokenizer.New(v)
-	if err != nil {
-		return inFile(path, err)
+		return err
 	}
 	if err := f(eval.ReportSubject{File: l.file, Model: l.model, Tokenizer: tok}); err != nil {
 		return inFile(path, err)
