@@ -140,17 +140,23 @@ func TestPatterns(t *testing.T) {
 			}
 			stages = append(stages, re)
 		}
-		for _, text := range texts {
-			want := []string{text}
-			for _, re := range stages {
-				want = cutBy(t, re, want)
-			}
-			var got []string
-			p.split(text, func(word string) bool { got = append(got, word); return true })
-			if text != "" && !slices.Equal(got, want) {
-				t.Errorf("%s: %.100q: %.300q, want %.300q", name, text, got, want)
-				break
-			}
+		checkCuts(t, p, texts, stages)
+	}
+}
+
+// checkCuts fails unless a pre-tokenizer cuts texts as expressions do, one after the other.
+func checkCuts(t *testing.T, p *preTokenizer, texts []string, stages []*regexp2.Regexp) {
+	t.Helper()
+	for _, text := range texts {
+		want := []string{text}
+		for _, re := range stages {
+			want = cutBy(t, re, want)
+		}
+		var got []string
+		p.split(text, func(word string) bool { got = append(got, word); return true })
+		if text != "" && !slices.Equal(got, want) {
+			t.Errorf("%s: %.100q: %.300q, want %.300q", p.names[0], text, got, want)
+			break
 		}
 	}
 }

@@ -36,10 +36,10 @@ type sourceModel interface {
 func newSource(t *tokenizerJSON) (*source, error) {
 	s := &source{plain: newTrie(), normalized: newTrie()}
 	var err error
-	if s.normalizer, err = normalSteps(flatten(t.Normalizer)); err != nil {
+	if s.normalizer, err = stepsOf(flatten(t.Normalizer), normalizerOf); err != nil {
 		return nil, fmt.Errorf("normalizer: %w", err)
 	}
-	if s.splitter, err = splitSteps(flatten(t.PreTokenizer)); err != nil {
+	if s.splitter, err = stepsOf(flatten(t.PreTokenizer), splitterOf); err != nil {
 		return nil, fmt.Errorf("pre_tokenizer: %w", err)
 	}
 	switch {

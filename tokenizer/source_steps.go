@@ -27,13 +27,14 @@ func pure(f func(string) string) normalStep {
 	return func(s string) (string, error) { return f(s), nil }
 }
 
-func normalSteps(parts []component) ([]normalStep, error) {
-	var steps []normalStep
+// stepsOf makes a step of each part of a normalizer or a pre-tokenizer.
+func stepsOf[S any](parts []component, stepOf func(*component) (S, error)) ([]S, error) {
+	var steps []S
 	if len(parts) > mostParts {
 		return nil, fmt.Errorf("%d parts, at most %d", len(parts), mostParts)
 	}
 	for i := range parts {
-		step, err := normalizerOf(&parts[i])
+		step, err := stepOf(&parts[i])
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", i, err)
 		}
@@ -175,21 +176,6 @@ func bertStep(c *component) normalStep {
 
 // splitStep is one part of a pre-tokenizer. start is set at the start of the whole text.
 type splitStep func(pieces []string, start bool) ([]string, error)
-
-func splitSteps(parts []component) ([]splitStep, error) {
-	var steps []splitStep
-	if len(parts) > mostParts {
-		return nil, fmt.Errorf("%d parts, at most %d", len(parts), mostParts)
-	}
-	for i := range parts {
-		step, err := splitterOf(&parts[i])
-		if err != nil {
-			return nil, fmt.Errorf("part %d: %w", i, err)
-		}
-		steps = append(steps, step)
-	}
-	return steps, nil
-}
 
 func splitterOf(c *component) (splitStep, error) {
 	switch c.Type {

@@ -68,18 +68,7 @@ func TestForms(t *testing.T) {
 			}
 			stages = append(stages, re)
 		}
-		for _, text := range texts {
-			want := []string{text}
-			for _, re := range stages {
-				want = cutBy(t, re, want)
-			}
-			var got []string
-			pre.split(text, func(word string) bool { got = append(got, word); return true })
-			if text != "" && !slices.Equal(got, want) {
-				t.Errorf("%s: %q: %.300q, want %.300q", f.pre, text, got, want)
-				break
-			}
-		}
+		checkCuts(t, pre, texts, stages)
 	}
 }
 

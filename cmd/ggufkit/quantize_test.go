@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,32 +22,7 @@ func writeUntied(t *testing.T, typ gguf.Type) string {
 	}{{"token_embd.weight", 256}, {"blk.0.attn_q.weight", 256}, {"blk.0.attn_v.weight", 256}, {"blk.0.ffn_down.weight", 64}, {"output.weight", 256}} {
 		tensors = append(tensors, gguf.Tensor{Name: x.name, Shape: []uint64{x.cols, 4}, Type: typ})
 	}
-	path := filepath.Join(t.TempDir(), "in.gguf")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w, err := gguf.NewWriter(f, m, tensors)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range tensors {
-		n, err := tensors[i].Bytes()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Begin(tensors[i].Name); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(make([]byte, n)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return writeGGUF(t, m, tensors)
 }
 
 // The flags that choose types, one by one: the types are those of token_embd, attn_q, attn_v, ffn_down and output.

@@ -486,14 +486,7 @@ func (l *lexer) unescape(s string, pos int) string {
 			l.fail(pos, "characters by name (\\N{...}) are not supported")
 		case c >= utf8.RuneSelf: // Jinja escapes these itself, and the two backslashes become one
 			r, n := utf8.DecodeRuneInString(s[i:])
-			switch {
-			case r < 0x100:
-				fmt.Fprintf(&b, `\x%02x`, r)
-			case r < 0x10000:
-				fmt.Fprintf(&b, `\u%04x`, r)
-			default:
-				fmt.Fprintf(&b, `\U%08x`, r)
-			}
+			writeEscape(&b, r)
 			i += n - 1
 		default:
 			if plain, ok := simpleEscapes[c]; ok {

@@ -443,16 +443,24 @@ func quote(s string) string {
 			b.WriteString(`\t`)
 		case strconv.IsPrint(r):
 			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r < 0x10000:
-			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			fmt.Fprintf(&b, `\U%08x`, r)
+			writeEscape(&b, r)
 		}
 	}
 	b.WriteByte(q)
 	return b.String()
+}
+
+// writeEscape writes a character by its number, as Python's escapes do.
+func writeEscape(b *strings.Builder, r rune) {
+	switch {
+	case r < 0x100:
+		fmt.Fprintf(b, `\x%02x`, r)
+	case r < 0x10000:
+		fmt.Fprintf(b, `\u%04x`, r)
+	default:
+		fmt.Fprintf(b, `\U%08x`, r)
+	}
 }
 
 // shown is quote for messages, which need not hold all of a long text.
