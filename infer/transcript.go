@@ -44,7 +44,7 @@ func (t *Transcript) Run(ctx context.Context, ids []int32) (logits []float32, re
 	if len(ids) > limit {
 		return nil, 0, fmt.Errorf("%d tokens: %w at %d", len(ids), ErrContextFull, limit)
 	}
-	same := commonPrefix(t.ids, ids)
+	same := CommonPrefix(t.ids, ids)
 	if same == len(ids) && (len(t.ids) > same || t.logits == nil) {
 		same-- // the last token runs again for its logits
 	}
@@ -101,8 +101,8 @@ func (t *Transcript) shift(ctx context.Context, keep int) (bool, error) {
 	return true, err
 }
 
-// commonPrefix is the number of elements that both start with.
-func commonPrefix(a, b []int32) int {
+// CommonPrefix is the number of tokens that both start with.
+func CommonPrefix(a, b []int32) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

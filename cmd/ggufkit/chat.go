@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/ggufkit/ggufkit/tokenizer/chat"
 	"github.com/urfave/cli/v2"
@@ -116,11 +117,7 @@ func (t *talk) keep(c *cli.Context) int {
 	if err != nil || err2 != nil {
 		return 0
 	}
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
-	}
-	return n
+	return infer.CommonPrefix(a, b)
 }
 
 // render puts messages into the file's default template.

@@ -12,7 +12,7 @@ import (
 // CompareOptions are those of Compare.
 type CompareOptions struct {
 	Windows
-	Progress func(done, total int, running Divergence) // after each window
+	Progress func(done, total int, running Divergence) // after each window; running has no percentiles
 }
 
 // Base is what a model is compared with: a *ModelBase or a *BaseFile.
@@ -89,35 +89,34 @@ func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o Comp
 	next, stop := iter.Pull2(base.each(ctx, ids, o.Windows, list))
 	defer stop()
 	var sums changes
-	result := func(windows int) Divergence {
-		d := sums.result()
+	frame := func(d Divergence, windows int) Divergence {
 		d.Chunks, d.Context, d.BOS = windows, o.Context, o.Stride == 0 && o.BOS >= 0
 		return d
 	}
 	done := 0 // windows
 	for r, err := range o.rows(ctx, m, ids, list) {
 		if err != nil {
-			return result(done), err
+			return frame(sums.result(), done), err
 		}
 		row, err, ok := next()
 		if err == nil && !ok {
 			err = fmt.Errorf("the base ends before token %d of the text", r.token)
 		}
 		if err != nil {
-			return result(done), err
+			return frame(sums.result(), done), err
 		}
 		x := row.compare(r.logits, ids[r.token])
 		if math.IsNaN(x.nll) || math.IsNaN(x.base) || math.IsNaN(x.kld) {
-			return result(done), errNotNumbers(r.token)
+			return frame(sums.result(), done), errNotNumbers(r.token)
 		}
 		sums.add(x)
 		if r.token == list[done].end-1 {
 			if done++; o.Progress != nil {
-				o.Progress(done, len(list), result(done))
+				o.Progress(done, len(list), frame(sums.means(), done))
 			}
 		}
 	}
-	return result(done), nil
+	return frame(sums.result(), done), nil
 }
 
 // SaveBase runs a text through a model, writes what it predicts and returns the perplexity.

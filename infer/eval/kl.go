@@ -130,17 +130,11 @@ func (c *changes) add(x change) {
 
 // result works the statistics out so far.
 func (c *changes) result() Divergence {
-	n := len(c.klds)
-	if n == 0 {
-		return Divergence{}
+	d := c.means()
+	if d.Tokens == 0 {
+		return d
 	}
-	var d Divergence
-	d.Tokens = n
-	c.perplexities(&d)
-
 	slices.Sort(c.klds)
-	kld, err := c.kld.mean(n)
-	d.KLD, d.KLDStdErr, d.KLDSampling = Number(kld), Number(err), Number(math.Sqrt(c.variance)/float64(n))
 	for _, p := range []struct {
 		at   float32
 		into *Number
@@ -150,10 +144,7 @@ func (c *changes) result() Divergence {
 	} {
 		*p.into = percentile(c.klds, p.at)
 	}
-
 	slices.Sort(c.diffs)
-	diff, err := c.diff.mean(n)
-	d.PDiff, d.PDiffStdErr = Number(diff), Number(err)
 	for _, p := range []struct {
 		at   float32
 		into *Number
@@ -163,6 +154,23 @@ func (c *changes) result() Divergence {
 	} {
 		*p.into = percentile(c.diffs, p.at)
 	}
+	return d
+}
+
+// means is result without the percentiles, for which everything so far has to be sorted.
+func (c *changes) means() Divergence {
+	n := len(c.klds)
+	if n == 0 {
+		return Divergence{}
+	}
+	d := Divergence{Tokens: n}
+	c.perplexities(&d)
+
+	kld, err := c.kld.mean(n)
+	d.KLD, d.KLDStdErr, d.KLDSampling = Number(kld), Number(err), Number(math.Sqrt(c.variance)/float64(n))
+
+	diff, err := c.diff.mean(n)
+	d.PDiff, d.PDiffStdErr = Number(diff), Number(err)
 	square, err := c.diff2.mean(n)
 	d.PDiffRMS = Number(math.Sqrt(square))
 	if square > 0 {
