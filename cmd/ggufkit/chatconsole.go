@@ -237,18 +237,13 @@ func writeHistory(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	out, err := atomicfile.Create(path)
-	if err != nil {
+	return writeFile(path, func(out *atomicfile.File) error {
+		if err := out.Chmod(0o600); err != nil {
+			return err
+		}
+		_, err := out.Write(data)
 		return err
-	}
-	defer out.Abort()
-	if err := out.Chmod(0o600); err != nil {
-		return err
-	}
-	if _, err := out.Write(data); err != nil {
-		return err
-	}
-	return out.Commit()
+	})
 }
 
 // historyFile is where typed lines are remembered, "" if there is no place.

@@ -112,15 +112,7 @@ func (g *gate) write(flag string, checks []eval.Check, write func(io.Writer, str
 	if path == "" {
 		return nil
 	}
-	out, err := atomicfile.Create(path, g.inputs()...)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if err := write(out, g.subject, checks); err != nil {
-		return err
-	}
-	return out.Commit()
+	return writeFile(path, func(out *atomicfile.File) error { return write(out, g.subject, checks) }, g.inputs()...)
 }
 
 // isVerdict tells a result that was not good enough from one that is not there.

@@ -102,19 +102,13 @@ func parseIDs(text string) ([]int32, error) {
 
 // writeLogits stores every row that produce emits.
 func writeLogits(path, input string, produce func(emit func(int, []float32) error) error) error {
-	out, err := atomicfile.Create(path, input)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	w := bufio.NewWriterSize(out, 1<<16)
-	if err := produce(func(_ int, row []float32) error { return writeFloats(w, row) }); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return out.Commit()
+	return writeFile(path, func(out *atomicfile.File) error {
+		w := bufio.NewWriterSize(out, 1<<16)
+		if err := produce(func(_ int, row []float32) error { return writeFloats(w, row) }); err != nil {
+			return err
+		}
+		return w.Flush()
+	}, input)
 }
 
 func writeFloats(w io.Writer, row []float32) error {

@@ -283,27 +283,16 @@ func checkReport(c *cli.Context, in, out string) error {
 	if filepath.Clean(path) == filepath.Clean(out) {
 		return usagef("give --report another name", "%s is the output", path)
 	}
-	f, err := atomicfile.Create(path, in, out)
-	if err != nil {
-		return err
-	}
-	f.Abort()
-	return nil
+	return creatable(path, in, out)
 }
 
 // writeJSON writes v to a file of its own, which must not be one of those in use.
 func writeJSON(path string, v any, inUse ...string) error {
-	f, err := atomicfile.Create(path, inUse...)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	enc := jsonEncoder(f)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return err
-	}
-	return f.Commit()
+	return writeFile(path, func(out *atomicfile.File) error {
+		enc := jsonEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}, inUse...)
 }
 
 func printQuantized(c *cli.Context, u *ui, out string, r *quantize.Report) error {

@@ -21,32 +21,12 @@ func newTrace(c *cli.Context) *infer.Trace {
 	return &infer.Trace{Timed: true, Spans: maxSpans}
 }
 
-// creatable fails at once for an output that could not be written when all is done.
-func creatable(path string, inputs ...string) error {
-	if path == "" {
-		return nil
-	}
-	out, err := atomicfile.Create(path, inputs...)
-	if err == nil {
-		out.Abort()
-	}
-	return err
-}
-
 // writeTrace writes a trace to the file that --trace names, if it does.
 func writeTrace(u *ui, path string, t *infer.Trace, inputs ...string) error {
 	if path == "" {
 		return nil
 	}
-	out, err := atomicfile.Create(path, inputs...)
-	if err != nil {
-		return err
-	}
-	defer out.Abort()
-	if err := t.WriteEvents(out); err != nil {
-		return err
-	}
-	if err := out.Commit(); err != nil {
+	if err := writeFile(path, func(out *atomicfile.File) error { return t.WriteEvents(out) }, inputs...); err != nil {
 		return err
 	}
 	if n := t.Lost(); n > 0 {
