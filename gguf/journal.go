@@ -137,7 +137,7 @@ func openSettled(path string) (*os.File, error) {
 	}
 	// Opening a pipe would wait for someone to write to it.
 	if st, err := os.Stat(path); err != nil {
-		return nil, err
+		return nil, unopened(path, err)
 	} else if err := checkRegular(path, st); err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func openSettled(path string) (*os.File, error) {
 	for range attempts {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, unopened(path, err)
 		}
 		// Where there are no locks there is no edit in place either.
 		_ = atomicfile.RLock(f)

@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -78,6 +79,19 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 		}
 	}
 	return m, nil
+}
+
+// unopened is what is said of a file that cannot be opened.
+func unopened(path string, err error) error {
+	e := &Error{Path: path, Offset: noOffset, Err: err}
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		e.Err = cause.Err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Hint = "check the name; without a folder in front it is looked for in the current one"
+	}
+	return e
 }
 
 // checkRegular refuses folders, pipes and devices.

@@ -1,7 +1,9 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +30,7 @@ const (
 func choose(path string) (*fileSet, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return nil, err
+		return nil, absent(path, err)
 	}
 	if !st.IsDir() {
 		dir, name := filepath.Split(filepath.Clean(path))
@@ -60,6 +62,18 @@ func choose(path string) (*fileSet, error) {
 	}
 	set.noteUnused(names)
 	return set, nil
+}
+
+// absent is what is said of a path that leads nowhere.
+func absent(path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Errorf("%s: %w\nhint: give the folder of a checkpoint, with config.json and %s files in it; nothing is downloaded by the name of a repository", path, err, extension)
 }
 
 // chooseIndex is the index of the model, else the only index there is, else "".
