@@ -130,7 +130,7 @@ func (m *matching) target(name string) *target {
 
 // resolveTied settles tensors that repeat another: with tie_word_embeddings a copy in the checkpoint is left out if it is equal
 // to what it is tied to, and refused if not, since then one of the two is meant and the file does not say which.
-func (m *matching) resolveTied(s *arch.Spec, cfg *config, ckpt *checkpoint.Checkpoint) (notes []string, err error) {
+func (m *matching) resolveTied(s *arch.Spec, cfg *config, ckpt *checkpoint.Checkpoint) (details []string, err error) {
 	tied, err := cfg.tied(s)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (m *matching) resolveTied(s *arch.Spec, cfg *config, ckpt *checkpoint.Check
 		to := m.target(t.rule.Tied)
 		if len(t.found) != 1 || len(to.found) != 1 {
 			if len(t.found) == 0 {
-				notes = append(notes, fmt.Sprintf("%s is tied to %s and not written", t.name, to.name))
+				details = append(details, fmt.Sprintf("%s is tied to %s and not written", t.name, to.name))
 			}
 			continue
 		}
@@ -156,11 +156,11 @@ func (m *matching) resolveTied(s *arch.Spec, cfg *config, ckpt *checkpoint.Check
 				"hint: set tie_word_embeddings to false to keep both, or remove %s to use the embeddings for the output",
 				cfg.file, own.Name, describe(own), own.File, other.Name, describe(other), other.File, own.Name)
 		}
-		notes = append(notes, fmt.Sprintf("%s equals %s, to which it is tied, and is not written", own.Name, other.Name))
+		details = append(details, fmt.Sprintf("%s equals %s, to which it is tied, and is not written", own.Name, other.Name))
 		t.found = nil
 		m.order = slices.DeleteFunc(m.order, func(o *target) bool { return o == t })
 	}
-	return notes, nil
+	return details, nil
 }
 
 // tied says whether the output matrix repeats the embeddings.

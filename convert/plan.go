@@ -49,6 +49,7 @@ type Plan struct {
 	Meta    *gguf.Meta
 	Tensors []PlannedTensor
 	Notes   []string // for the user: what was left out, overruled or unusual
+	Details []string // what came from which file, and what goes without saying
 
 	ckpt   *checkpoint.Checkpoint
 	params *arch.Params
@@ -69,10 +70,12 @@ type planner struct {
 	rope  rope
 	match *matching
 	rows  uint64 // of the embedding matrix
-	notes []string
+
+	notes, details []string // of the plan
 }
 
-func (p *planner) note(notes ...string) { p.notes = append(p.notes, notes...) }
+func (p *planner) note(notes ...string)     { p.notes = append(p.notes, notes...) }
+func (p *planner) detail(details ...string) { p.details = append(p.details, details...) }
 
 // NewPlan reads config, tokenizer and tensor list of an open checkpoint. It fails, listing all of them, on unmapped, missing or doubled tensors
 // and wrong shapes. Anything else that the output could not say (an unknown class, a rope setting, a pre-tokenizer) is an error too. With
@@ -146,7 +149,7 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	if o.SplitMaxSize > 0 && len(plan.shards) == 1 {
 		p.note("the output fits one file and is not split")
 	}
-	plan.Notes = p.notes
+	plan.Notes, plan.Details = p.notes, p.details
 	return plan, nil
 }
 
@@ -193,11 +196,11 @@ func (p *planner) pair() error {
 	if p.wordsOnly() {
 		return p.statedRows()
 	}
-	notes, err := p.match.resolveTied(p.spec, p.cfg, p.ckpt)
+	details, err := p.match.resolveTied(p.spec, p.cfg, p.ckpt)
 	if err != nil {
 		return err
 	}
-	p.note(notes...)
+	p.detail(details...)
 	embedding := p.match.target("token_embd.weight")
 	if embedding == nil {
 		return fmt.Errorf("architecture %s declares no embedding matrix", p.spec.Name)
@@ -255,6 +258,7 @@ func (p *planner) vocab() (*tokenizer.Vocab, error) {
 		return nil, err
 	}
 	p.note(v.Notes...)
+	p.detail(v.Details...)
 	if rule := p.match.target("token_embd.weight").rule; rule.Cut {
 		p.cut(v)
 	}

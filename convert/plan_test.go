@@ -106,8 +106,8 @@ func TestNotes(t *testing.T) {
 		"type dynamic is not written":                     set("rope_scaling", map[string]any{"type": "dynamic", "factor": 2.0}),
 	} {
 		p := planOf(t, edited(t, e), Options{})
-		if !slices.ContainsFunc(p.Notes, func(n string) bool { return strings.Contains(n, want) }) {
-			t.Errorf("no note with %q in %q", want, p.Notes)
+		if told := slices.Concat(p.Notes, p.Details); !slices.ContainsFunc(told, func(n string) bool { return strings.Contains(n, want) }) {
+			t.Errorf("no note with %q in %q", want, told)
 		}
 	}
 }

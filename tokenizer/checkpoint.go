@@ -74,6 +74,10 @@ func (b *vocabBuilder) note(format string, args ...any) {
 	b.v.Notes = append(b.v.Notes, fmt.Sprintf(format, args...))
 }
 
+func (b *vocabBuilder) detail(format string, args ...any) {
+	b.v.Details = append(b.v.Details, fmt.Sprintf(format, args...))
+}
+
 // at names a file in an error.
 func (b *vocabBuilder) at(file string, err error) error {
 	return fmt.Errorf("%s: %w", filepath.Join(b.f.dir, file), err)
@@ -160,12 +164,12 @@ func (b *vocabBuilder) byteLevel(pre string) error {
 		if err != nil {
 			return b.at(file, fmt.Errorf("the pre-tokenizer is not recognized: %w\nhint: --pre NAME forces one of the known pre-tokenizers", err))
 		}
-		b.note("tokenizer.ggml.pre %s: recognized by the structure of %s", pre, file)
+		b.detail("tokenizer.ggml.pre %s: recognized by the structure of %s", pre, file)
 	} else {
 		if err != nil {
 			b.note("%s: %v: left out", file, err)
 		}
-		b.note("tokenizer.ggml.pre %s: as asked for", pre)
+		b.detail("tokenizer.ggml.pre %s: as asked for", pre)
 	}
 	if err := b.setPre(pre); err != nil {
 		return err
@@ -196,7 +200,7 @@ func (b *vocabBuilder) vocabAndMerges(pre string) error {
 		default:
 			return b.at("vocab.json", fmt.Errorf("without tokenizer.json the pre-tokenizer of a %q is not known\nhint: --pre NAME forces one of the known pre-tokenizers", class))
 		}
-		b.note("tokenizer.ggml.pre %s: from the tokenizer_class %s", pre, class)
+		b.detail("tokenizer.ggml.pre %s: from the tokenizer_class %s", pre, class)
 	}
 	if err := b.setPre(pre); err != nil {
 		return err

@@ -325,10 +325,10 @@ func TestIDSources(t *testing.T) {
 		if tok.IsEOG(3) {
 			t.Errorf("%s: 3 ends a generation", source)
 		}
-		if source == "checkpoint" && !slices.ContainsFunc(v.Notes, func(n string) bool {
+		if source == "checkpoint" && !slices.ContainsFunc(v.Details, func(n string) bool {
 			return strings.Contains(n, "eos_token_id 2") && strings.Contains(n, "config.json")
 		}) {
-			t.Errorf("no note says where eos comes from: %q", v.Notes)
+			t.Errorf("no detail says where eos comes from: %q", v.Details)
 		}
 	}
 }

@@ -236,7 +236,7 @@ func (b *vocabBuilder) rankedPieces() error {
 		}
 		b.v.Scores[id] = score
 	}
-	b.note("the scores of the tokens are the places of their merges in %s", file)
+	b.detail("the scores of the tokens are the places of their merges in %s", file)
 	for _, t := range t.AddedTokens {
 		delete(vocab, t.Content)
 	}

@@ -75,7 +75,7 @@ func (b *vocabBuilder) specialIDs() error {
 			chosen[kind] = true
 			*dst = id
 			b.v.order = append(b.v.order, keyOf(kind))
-			b.note("%s_token_id %d %q: from %s", kind, id, b.v.Tokens[id], s.file)
+			b.detail("%s_token_id %d %q: from %s", kind, id, b.v.Tokens[id], s.file)
 		}
 	}
 	b.endOfGeneration()

@@ -41,7 +41,7 @@ func (b *vocabBuilder) templates() error {
 			switch {
 			case !ok:
 				b.v.Templates[name] = text
-				b.note("%s: from %s", label, s.file)
+				b.detail("%s: from %s", label, s.file)
 			case old != text:
 				b.note("%s: %s holds another one, which is not used", label, s.file)
 			}

@@ -42,8 +42,8 @@ type Vocab struct {
 	Extras
 	// Templates maps names to chat templates; "" is the default one.
 	Templates map[string]string
-	// Notes tell the user which file supplied what, and what was odd.
-	Notes []string
+	// Notes tell the user what was odd, Details which file of a checkpoint supplied what.
+	Notes, Details []string
 
 	// order is the keys of the special ids and of the flags in the order in which a checkpoint's files named them.
 	order []string

@@ -79,13 +79,14 @@ func openTemplated(u *ui, path string) (*templated, error) {
 	for name := range m.vocab.Templates {
 		m.from[name] = strings.TrimSuffix("tokenizer.chat_template."+name, ".")
 	}
-	for _, n := range m.vocab.Notes {
-		label, where, ok := strings.Cut(n, ": from ")
-		name, isTemplate := strings.CutPrefix(label, "chat template")
-		switch {
-		case ok && isTemplate:
+	for _, d := range m.vocab.Details {
+		label, where, _ := strings.Cut(d, ": from ")
+		if name, ok := strings.CutPrefix(label, "chat template"); ok {
 			m.from[strings.TrimPrefix(name, " ")] = where
-		case strings.HasPrefix(n, "chat template"):
+		}
+	}
+	for _, n := range m.vocab.Notes {
+		if strings.HasPrefix(n, "chat template") {
 			u.note("note: %s", n) // a place that is not used
 		}
 	}

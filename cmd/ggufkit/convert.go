@@ -76,6 +76,7 @@ type conversion struct {
 	Bytes   uint64            `json:"bytes"`
 	DryRun  bool              `json:"dry_run,omitempty"`
 	Notes   []string          `json:"notes,omitempty"`
+	Details []string          `json:"details,omitempty"`
 	Meta    []inspect.KV      `json:"meta,omitempty"` // of a dry run
 	Tensors []convertedTensor `json:"tensors"`
 }
@@ -122,6 +123,9 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 		r.DryRun = true
 		for key, v := range plan.Meta.All() {
 			r.Meta = append(r.Meta, inspect.NewKV(key, v))
+		}
+		for _, d := range plan.Details {
+			u.note("%s", d)
 		}
 	}
 	for _, n := range plan.Notes {
@@ -200,7 +204,7 @@ func parseSize(s string) (uint64, error) {
 
 // describePlan lists the tensors and files of a plan.
 func describePlan(p *convert.Plan, path string) *conversion {
-	r := &conversion{File: path, Bytes: p.Size(), Notes: p.Notes, Tensors: make([]convertedTensor, 0, len(p.Tensors))}
+	r := &conversion{File: path, Bytes: p.Size(), Notes: p.Notes, Details: p.Details, Tensors: make([]convertedTensor, 0, len(p.Tensors))}
 	if outputs := p.Outputs(path); len(outputs) > 1 {
 		r.File = outputs[0].Path
 		for _, out := range outputs {
