@@ -56,7 +56,11 @@ func findCommand(table []*cli.Command, args []string) (cmd *cli.Command, path, r
 		}
 		i := slices.IndexFunc(table, func(c *cli.Command) bool { return c.HasName(rest[0]) })
 		if i < 0 {
-			return nil, nil, nil, usagef(didYouMean(nearest(rest[0], commandNames(table)))+"the commands are "+strings.Join(commandNames(table), ", "),
+			likely := nearest(rest[0], commandNames(table))
+			if cmd == nil {
+				likely = cmp.Or(commandOf(rest[0], table), likely)
+			}
+			return nil, nil, nil, usagef(didYouMean(likely)+"the commands are "+strings.Join(commandNames(table), ", "),
 				"there is no command %q", strings.Join(append(path, rest[0]), " "))
 		}
 		cmd, table = table[i], table[i].Subcommands

@@ -23,6 +23,7 @@ file holds its text, and -f is not needed. A small file has the most likely toke
 the error that this adds is told.
 
 With limits the exit status is 3 if one is not kept. Figures are named as in the JSON, which is a --baseline for later runs.
+` + figuresHelp(eval.Divergence{}) + `
 
 ` + checkpointHelp + `
 

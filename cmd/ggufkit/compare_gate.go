@@ -22,6 +22,23 @@ func gateFlags() []cli.Flag {
 	}
 }
 
+// figuresHelp lists what --limit can bound, for --help. empty is a result of the kind that the limits are for.
+func figuresHelp(empty any) string {
+	const width = 140
+	text, line := "", "The figures are"
+	for i, name := range eval.Figures(empty) {
+		if i > 0 {
+			line += ","
+		}
+		if len(line)+1+len(name) > width {
+			text, line = text+line+"\n", name
+		} else {
+			line += " " + name
+		}
+	}
+	return text + line + "."
+}
+
 // limitsGiven is the first flag that bounds a result, "" for none.
 func limitsGiven(c *cli.Context) string {
 	for _, name := range []string{"limit", "limits", "baseline"} {

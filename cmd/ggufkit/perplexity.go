@@ -29,6 +29,9 @@ is printed where the model finds the right answer the most likely: by the mean o
 
 With --part I/N only that share of the windows is run; --merge adds up what all parts printed with --json.
 
+With limits the exit status is 3 if one is not kept. Figures are named as in the JSON, which is a --baseline for later runs.
+` + figuresHelp(eval.PerplexityResult{}) + `
+
 Examples:
   ggufkit perplexity -m model.gguf -f heldout.txt --chunks 8
   ggufkit perplexity -m model.gguf -f heldout.txt --stride 256
@@ -67,7 +70,7 @@ func optionalModel(flags []cli.Flag) []cli.Flag {
 
 func perplexity(c *cli.Context, u *ui) error {
 	if c.NArg() > 0 {
-		return usagef("usage: "+c.Command.UsageText, "perplexity: too many arguments: %s", strings.Join(c.Args().Slice(), " "))
+		return usagef(flagFor(c, 0)+"usage: "+c.Command.UsageText, "perplexity: too many arguments: %s", strings.Join(c.Args().Slice(), " "))
 	}
 	for _, flag := range []string{"model", "file"} {
 		if !c.IsSet(flag) {

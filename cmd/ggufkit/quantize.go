@@ -181,6 +181,9 @@ func parseRecipe(name string) (*mix.Recipe, error) {
 	if err != nil {
 		return nil, usagef(didYouMean(nearest(name, recipeNames()))+"the types are "+strings.Join(recipeNames(), " "), "there is no quantization type %q", name)
 	}
+	if !slices.Contains(block.Types(), r.Base) {
+		return nil, usagef("the types are "+strings.Join(recipeNames(), " "), "weights cannot be written as %s", r.Name)
+	}
 	return r, nil
 }
 
@@ -194,9 +197,14 @@ func typeFlag(c *cli.Context, name string) (*gguf.Type, error) {
 }
 
 func parseType(flag, name string) (gguf.Type, error) {
+	types := block.Types()
+	hint := "the types of single tensors are " + strings.Trim(strings.ReplaceAll(fmt.Sprint(types), " ", ", "), "[]")
 	t, err := gguf.ParseType(name)
 	if err != nil {
-		return t, usagef("a type of single tensors is F16, Q8_0, Q6_K ...", "--%s: %v", flag, err)
+		return t, usagef(hint, "--%s: %v", flag, err)
+	}
+	if !slices.Contains(types, t) {
+		return t, usagef(hint, "--%s: weights cannot be written as %s", flag, t)
 	}
 	return t, nil
 }

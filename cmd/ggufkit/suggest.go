@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/internal/spelling"
@@ -51,6 +53,43 @@ func nearestFlag(cmd *cli.Command, word string) string {
 	default:
 		return "--" + name
 	}
+}
+
+// flagFor is the start of a hint to the flag that a text or a file needs in front, "" unless the command has one that was not given, and takes
+// no arguments.
+func flagFor(c *cli.Context, most int) string {
+	if most != 0 || c.NArg() == 0 {
+		return ""
+	}
+	words := strings.Join(c.Args().Slice(), " ")
+	for _, f := range []struct{ name, short, value string }{{"prompt", "-p", "'" + words + "'"}, {"file", "-f", words}} {
+		if findFlag(c.Command, f.short) == nil {
+			continue
+		}
+		if c.IsSet(f.name) || f.name == "file" && c.NArg() > 1 {
+			return ""
+		}
+		return didYouMean(f.short + " " + f.value)
+	}
+	return ""
+}
+
+// programs are those of llama.cpp whose names differ from the command that does their work.
+var programs = map[string]string{
+	"main": "run, or chat", "cli": "run, or chat", "simple": "run", "simple-chat": "chat", "completion": "run",
+	"convert-hf-to-gguf": "convert", "convert-legacy-llama": "convert", "gguf-dump": "inspect",
+	"gguf-set-metadata": "meta set", "gguf-new-metadata": "meta set",
+}
+
+// commandOf is the command of the table that does the work of a program of llama.cpp, "" if there is none.
+func commandOf(program string, table []*cli.Command) string {
+	name := strings.ToLower(filepath.Base(program))
+	name = strings.TrimSuffix(strings.TrimSuffix(name, ".py"), ".exe")
+	name = strings.TrimPrefix(strings.ReplaceAll(name, "_", "-"), "llama-")
+	if slices.Contains(commandNames(table), name) {
+		return name
+	}
+	return programs[name]
 }
 
 // standIn is the start of a hint for users of llama.cpp: what does the work of a flag of theirs that a command does not have, "" if

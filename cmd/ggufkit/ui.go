@@ -148,6 +148,9 @@ func (u *ui) table(header []string, rows [][]string, right ...string) error {
 	return nil
 }
 
+// soon is how long a job may take before anybody wants to know how far it is.
+const soon = time.Second
+
 // progress shows how far a long job is: a bar on a terminal, else a line for about every tenth.
 type progress struct {
 	u     *ui
@@ -164,7 +167,7 @@ func (u *ui) progress(title string) *progress {
 
 // set reports that done of total units are finished.
 func (p *progress) set(done, total uint64) {
-	if p.u.quiet || total == 0 {
+	if p.u.quiet || total == 0 || time.Since(p.start) < soon {
 		return
 	}
 	if p.u.terminal {
@@ -175,7 +178,7 @@ func (p *progress) set(done, total uint64) {
 		_ = p.bar.Set64(int64(done)) // a bar that cannot be drawn is no reason to stop
 		return
 	}
-	if tenths := done * 10 / total; tenths >= p.next && time.Since(p.start) > time.Second {
+	if tenths := done * 10 / total; tenths >= p.next {
 		p.u.note("%s %d%%", p.title, done*100/total)
 		p.next = tenths + 1
 	}
@@ -193,7 +196,7 @@ func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFu
 	return func(c *cli.Context) error {
 		u.quiet = c.Bool("quiet")
 		if n := c.NArg(); n < least || most >= 0 && n > most {
-			return usagef("usage: "+c.Command.UsageText, "%s: %s", commandPath(c), wrongCount(n, least, c.Args().Slice()))
+			return usagef(flagFor(c, most)+"usage: "+c.Command.UsageText, "%s: %s", commandPath(c), wrongCount(n, least, c.Args().Slice()))
 		}
 		if err := checkFlags(c); err != nil {
 			return err

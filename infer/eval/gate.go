@@ -122,6 +122,16 @@ func figures(data []byte) (map[string]float64, error) {
 	return numbers, nil
 }
 
+// Figures lists the names of a result's numbers, which limits can bound: those of its JSON, in alphabetical order.
+func Figures(result any) []string {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil
+	}
+	got, _ := figures(data) // a result is an object
+	return slices.Sorted(maps.Keys(got))
+}
+
 // Check is a limit and whether it was kept.
 type Check struct {
 	Limit string `json:"limit"`
