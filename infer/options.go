@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"strings"
 
@@ -131,7 +130,7 @@ func (o *RopeOptions) apply(r arch.Rope, family, kind string) (rotary, error) {
 	if *o == (RopeOptions{}) {
 		return out, nil
 	}
-	if err := o.check(); err != nil {
+	if err := o.Check(); err != nil {
 		return out, err
 	}
 	if kind == "none" {
@@ -178,17 +177,24 @@ func (o *RopeOptions) yarn() bool {
 	return o.YarnOrigCtx != 0 || o.YarnExtFactor != nil || o.YarnAttnFactor != 0 || o.YarnBetaFast != 0 || o.YarnBetaSlow != 0
 }
 
-// check fails for options that mean nothing.
-func (o *RopeOptions) check() error {
+// Bounds of rope options: far beyond what any model was trained for, and near enough for angles that are numbers and keys that F16 holds.
+const (
+	leastRope, mostRope = 1e-12, 1e12
+	mostMagnitude       = 1e3
+)
+
+// Check fails for options that mean nothing for any model.
+func (o *RopeOptions) Check() error {
 	for _, v := range []struct {
-		what  string
-		value float64
+		what        string
+		value, most float64
 	}{
-		{"base frequency", o.FreqBase}, {"scale", o.Scale}, {"attention factor of yarn", o.YarnAttnFactor},
-		{"fast beta of yarn", o.YarnBetaFast}, {"slow beta of yarn", o.YarnBetaSlow}, {"first context of yarn", float64(o.YarnOrigCtx)},
+		{"base frequency", o.FreqBase, mostRope}, {"scale", o.Scale, mostRope}, {"attention factor of yarn", o.YarnAttnFactor, mostMagnitude},
+		{"fast beta of yarn", o.YarnBetaFast, mostRope}, {"slow beta of yarn", o.YarnBetaSlow, mostRope},
+		{"first context of yarn", float64(o.YarnOrigCtx), arch.MaxContext},
 	} {
-		if !(v.value >= 0) || math.IsInf(v.value, 1) {
-			return fmt.Errorf("rope: the %s is %g, expected more than 0", v.what, v.value)
+		if v.value != 0 && !(v.value >= leastRope && v.value <= v.most) {
+			return fmt.Errorf("rope: the %s is %g, expected %g to %g", v.what, v.value, leastRope, v.most)
 		}
 	}
 	if f := o.YarnExtFactor; f != nil && !(*f >= 0 && *f <= 1) {

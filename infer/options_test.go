@@ -72,6 +72,8 @@ func TestOptionsRefused(t *testing.T) {
 		{"scale and none", llamaTiny(), Options{Rope: RopeOptions{Scaling: "none", Scale: 2}}, []string{"none"}},
 		{"yarn without yarn", llamaTiny(), Options{Rope: RopeOptions{YarnBetaFast: 2}}, []string{"yarn options", "linear"}},
 		{"negative base", llamaTiny(), Options{Rope: RopeOptions{FreqBase: -1}}, []string{"base frequency", "-1"}},
+		{"no factor", llamaTiny(), Options{Rope: RopeOptions{Scale: 1e-308}}, []string{"scale", "1e-308", "1e-12"}},
+		{"too loud", llamaTiny(), Options{Rope: RopeOptions{Scaling: "yarn", YarnAttnFactor: 1e30}}, []string{"attention factor", "1e+30", "1000"}},
 		{"no number", llamaTiny(), Options{Rope: RopeOptions{Scale: math.NaN()}}, []string{"scale", "NaN"}},
 		{"blend", llamaTiny(), Options{Rope: RopeOptions{Scaling: "yarn", YarnExtFactor: &two}}, []string{"0 to 1"}},
 	} {

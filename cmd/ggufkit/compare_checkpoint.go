@@ -20,6 +20,9 @@ import (
 // proofTokens is how many tokens of a text a proof runs by default: enough for positions to matter.
 const proofTokens = 128
 
+// fewTokens is the number under which the logits of a proof say little about texts.
+const fewTokens = 64
+
 // proofRows is how many rows of a table are printed for people.
 const proofRows = 8
 
@@ -194,6 +197,9 @@ func printProof(c *cli.Context, u *ui, p *eval.Proof) error {
 			break
 		}
 		u.printf("found: %s: error %.3g, allowed %.3g: %s\n", visible(f.Place()), f.Error, f.Allowed, f.Why)
+	}
+	if p.Tokens < fewTokens {
+		u.printf("%s: enough to judge weights and operations, not how good the model's text is (perplexity and compare --base measure that)\n", plural(p.Tokens, "token"))
 	}
 	if p.Good {
 		u.printf("verdict: good: %s and %s hold and compute what the checkpoint has, as well as their types can\n", plural(len(p.Tensors), "tensor"), plural(len(p.Operations), "operation"))

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -60,9 +59,6 @@ func modelOptions(c *cli.Context, precision string, context int) (infer.Options,
 		YarnOrigCtx: c.Int("yarn-orig-ctx"), YarnAttnFactor: c.Float64("yarn-attn-factor"),
 		YarnBetaFast: c.Float64("yarn-beta-fast"), YarnBetaSlow: c.Float64("yarn-beta-slow"),
 	}
-	if kinds := []string{"", "none", "linear", "yarn"}; !slices.Contains(kinds, o.Rope.Scaling) {
-		return o, usagef("it can be none, linear or yarn", "no rope scaling is called %q", o.Rope.Scaling)
-	}
 	if f := c.Float64("rope-freq-scale"); f != 0 {
 		if o.Rope.Scale != 0 {
 			return o, usagef("give one of them", "--rope-freq-scale and --rope-scale say the same")
@@ -74,6 +70,9 @@ func modelOptions(c *cli.Context, precision string, context int) (infer.Options,
 	if c.IsSet("yarn-ext-factor") {
 		f := c.Float64("yarn-ext-factor")
 		o.Rope.YarnExtFactor = &f
+	}
+	if err := o.Rope.Check(); err != nil {
+		return o, usageOf(err)
 	}
 	return o, nil
 }

@@ -235,6 +235,12 @@ func (p *prover) load(context.Context) error {
 	if a, b := p.reference.model.Params.NVocab, p.free.model.Params.NVocab; a != b {
 		return fmt.Errorf("the file has %d tokens in its vocabulary, the checkpoint %d\nhint: give the checkpoint that the file was made from", b, a)
 	}
+	// All weights are compared before anything runs.
+	for i, id := range p.ids {
+		if n := p.free.model.Params.NVocab; id < 0 || int(id) >= n {
+			return fmt.Errorf("element %d of the ids: token %d, the vocabulary has 0 to %d", i, id, n-1)
+		}
+	}
 	if n := p.free.model.Params.NVocab * len(p.ids); p.options.Recorded != nil && len(p.options.Recorded) != n {
 		return fmt.Errorf("the recorded logits are %d values, expected %d: %d for each of %d tokens", len(p.options.Recorded), n, n/len(p.ids), len(p.ids))
 	}

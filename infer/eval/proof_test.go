@@ -71,6 +71,7 @@ func TestProofRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	unexpected := func(stage string, _, _ uint64) { t.Errorf("%s before the refusal", stage) }
 	for _, c := range []struct {
 		plan *convert.Plan
 		ids  []int32
@@ -79,7 +80,7 @@ func TestProofRefuses(t *testing.T) {
 	}{
 		{demo.plan, []int32{7}, eval.ProofOptions{}, "the checkpoint that the file was made from"},
 		{tiny.plan, nil, eval.ProofOptions{}, "no tokens"},
-		{tiny.plan, []int32{264}, eval.ProofOptions{}, "token 264, the vocabulary has 0 to 263"},
+		{tiny.plan, []int32{264}, eval.ProofOptions{Progress: unexpected}, "token 264, the vocabulary has 0 to 263"},
 		{tiny.plan, []int32{7}, eval.ProofOptions{Recorded: make([]float32, 265)}, "the recorded logits are 265 values, expected 264: 264 for each of 1 tokens"},
 	} {
 		if _, err := eval.Prove(t.Context(), f, c.plan, c.ids, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
