@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -160,8 +161,25 @@ func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport,
 	return reports, commit(files)
 }
 
-// commit gives all files their names, the first one last. If one cannot get it, the others lose theirs.
+// commit gives all files their names, the first one last. If one cannot get it, the others lose theirs. Whoever is stopped in between leaves
+// no first file, not even one of an earlier run: it would stand for parts of two models. The data is on the disk by then, so that the time
+// in between is short.
 func commit(files []*atomicfile.File) error {
+	for _, f := range files {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	if first := files[0].Path(); len(files) > 1 {
+		if st, err := os.Lstat(first); err == nil && st.Mode().IsRegular() {
+			if err := os.Remove(first); err != nil {
+				return err
+			}
+			if err := atomicfile.SyncDir(filepath.Dir(first)); err != nil {
+				return err
+			}
+		}
+	}
 	for i := len(files) - 1; i >= 0; i-- {
 		if err := files[i].Commit(); err != nil {
 			for _, done := range files[i+1:] {

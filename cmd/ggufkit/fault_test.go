@@ -100,6 +100,74 @@ func TestKilledWriters(t *testing.T) {
 	}
 }
 
+// TestKilledSplit: a process that is killed while its parts get their names leaves no first part that stands with parts of another run, and the
+// next run makes the set whole.
+func TestKilledSplit(t *testing.T) {
+	dir := t.TempDir()
+	args := func(kind, out string) []string {
+		return []string{"convert", filepath.Join("..", "..", "testdata", "demo"), "--type", kind, "--split-max-size", "400K", "-o", filepath.Join(dir, out)}
+	}
+	parts := func(out string) (list []string) {
+		list, err := filepath.Glob(filepath.Join(dir, out+"-0*.gguf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	elapsed(t, args("f16", "old")...)
+	elapsed(t, args("bf16", "new")...)
+	all := len(parts("new"))
+	// ours tells which of the two runs a part is from, "" where it is absent.
+	ours := func(no int) string {
+		name := fmt.Sprintf("-%05d-of-%05d.gguf", no, all)
+		got, err := os.ReadFile(filepath.Join(dir, "out"+name))
+		if err != nil {
+			return ""
+		}
+		for _, run := range []string{"old", "new"} {
+			if bytes.Equal(got, readFile(t, filepath.Join(dir, run+name))) {
+				return run
+			}
+		}
+		t.Fatalf("part %d is not whole", no)
+		return ""
+	}
+	const kills = 8
+	between := 0
+	for range kills {
+		elapsed(t, args("f16", "out")...)
+		cmd := program(t, args("bf16", "out")...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		// The last part gets its name first.
+		last := filepath.Join(dir, fmt.Sprintf("out-%05d-of-%05d.gguf", all, all))
+		for before, _ := os.Stat(last); len(ended) == 0; {
+			if now, err := os.Stat(last); err == nil && !os.SameFile(before, now) {
+				break
+			}
+		}
+		_ = cmd.Process.Kill()
+		<-ended
+		first := ours(1)
+		if first == "" {
+			between++
+		}
+		for no := 2; no <= all && first != ""; no++ {
+			if got := ours(no); got != first {
+				t.Fatalf("part 1 is of the %s run, part %d of the %s one", first, no, got)
+			}
+		}
+	}
+	t.Logf("%d of %d runs were killed between two names of %d parts", between, kills, all)
+	elapsed(t, args("bf16", "out")...)
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 3*all || ours(1) != "new" || ours(all) != "new" {
+		t.Errorf("the next run left %v", left)
+	}
+}
+
 // TestKilledEdit: a process that is killed while it edits in place leaves the old or the new bytes once the file is opened again.
 func TestKilledEdit(t *testing.T) {
 	in := demoF32(t)

@@ -238,13 +238,15 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	return n, f.fault(err, 0)
 }
 
+// Sync brings what was written to the disk. A full one gives a *SpaceError.
+func (f *File) Sync() error { return f.fault(f.File.Sync(), 0) }
+
 // Commit syncs, closes and renames to the final name. After an error nothing of the output is left.
 func (f *File) Commit() error {
 	if f.done {
 		return fmt.Errorf("%s: already finished", f.path)
 	}
 	if err := f.Sync(); err != nil {
-		err = f.fault(err, 0)
 		f.Abort()
 		return err
 	}
