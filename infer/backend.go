@@ -43,6 +43,9 @@ type Backend interface {
 	// Read returns the rows one after the other; they are valid until the next operation.
 	Read(x Buffer) ([]float32, error)
 
+	// For calls f(worker, i) for every i in [0, n) on threads of the host, between two operations, and waits; worker tells the threads apart.
+	For(n int, f func(worker, i int))
+
 	// Close frees what the backend holds.
 	Close() error
 }

@@ -146,3 +146,5 @@ func (c *cpu) Gather(dst, x Buffer, rows []int) {
 }
 
 func (c *cpu) Read(x Buffer) ([]float32, error) { return mat(x).data, nil }
+
+func (c *cpu) For(n int, f func(worker, i int)) { c.pool.For(n, f) }

@@ -3,6 +3,7 @@ package infer
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Token is one element of a batch.
@@ -24,13 +25,25 @@ const logitFloats = 4 << 20
 // Step runs a batch. emit is called for the elements that want logits, in order, with one row of NVocab values that is valid only during the call.
 // The batch is computed in pieces of at most Options.Batch elements. After an error the sequences are as they were before.
 func (m *Model) Step(batch []Token, emit func(i int, logits []float32) error) error {
+	n := m.Params.NVocab
+	return m.StepBlocks(batch, func(elements []int, logits []float32) error {
+		for j, i := range elements {
+			if err := emit(i, logits[j*n:][:n:n]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// StepBlocks is Step with the logits of several elements at a time, one row after the other, so that For can share out what is done with them.
+func (m *Model) StepBlocks(batch []Token, emit func(elements []int, logits []float32) error) error {
 	held, err := m.check(batch)
 	if err != nil {
 		return err
 	}
 	for lo := 0; lo < len(batch); lo += m.batch {
-		piece := batch[lo:min(lo+m.batch, len(batch))]
-		if err := m.compute(piece, func(i int, logits []float32) error { return emit(lo+i, logits) }); err != nil {
+		if err := m.compute(batch, lo, min(lo+m.batch, len(batch)), emit); err != nil {
 			for seq, n := range held {
 				err = errors.Join(err, m.states[seq].Truncate(n))
 			}
@@ -39,6 +52,10 @@ func (m *Model) Step(batch []Token, emit func(i int, logits []float32) error) er
 	}
 	return nil
 }
+
+// For calls f(worker, i) for every i in [0, n) on the model's threads and waits; worker tells the threads apart. Between two steps or in the receiver of logits
+// the threads are free. f must not use the model.
+func (m *Model) For(n int, f func(worker, i int)) { m.decoder.be.For(n, f) }
 
 // check validates a batch before anything is computed. It returns the sequences it touches and how much they hold.
 func (m *Model) check(batch []Token) (held map[int]int, err error) {
@@ -71,8 +88,9 @@ func (m *Model) check(batch []Token) (held map[int]int, err error) {
 	return held, nil
 }
 
-// compute runs one piece of a batch.
-func (m *Model) compute(batch []Token, emit func(i int, logits []float32) error) error {
+// compute runs the piece [lo, hi) of a batch.
+func (m *Model) compute(batch []Token, lo, hi int, emit func(elements []int, logits []float32) error) error {
+	batch = batch[lo:hi]
 	runs, err := m.reserve(batch)
 	if err != nil {
 		return err
@@ -86,20 +104,16 @@ func (m *Model) compute(batch []Token, emit func(i int, logits []float32) error)
 			m.wanted = append(m.wanted, i)
 		}
 	}
-	wanted := m.wanted
-	n := m.Params.NVocab
-	block := max(logitFloats/n, 1)
-	for len(wanted) > 0 {
-		rows := wanted[:min(block, len(wanted))]
-		wanted = wanted[len(rows):]
-		logits, err := m.decoder.project(rows)
+	for wanted := range slices.Chunk(m.wanted, max(logitFloats/m.Params.NVocab, 1)) {
+		logits, err := m.decoder.project(wanted)
 		if err != nil {
 			return err
 		}
-		for j, i := range rows {
-			if err := emit(i, logits[j*n:][:n:n]); err != nil {
-				return err
-			}
+		for i := range wanted {
+			wanted[i] += lo
+		}
+		if err := emit(wanted, logits); err != nil {
+			return err
 		}
 	}
 	return nil

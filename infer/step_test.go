@@ -118,3 +118,32 @@ func TestAppendGivesLastLogits(t *testing.T) {
 		t.Errorf("%d open sequences, want that of the first session", len(model.states))
 	}
 }
+
+// Logits in blocks are those of Step, also when the threads share out what is done with them.
+func TestStepBlocks(t *testing.T) {
+	m := llamaTiny()
+	ids := m.ids(20)
+	want := all(t, newSession(t, m.load(t, Options{Precision: Exact})), ids, 20)
+	model := m.load(t, Options{Precision: Exact, Batch: 8, Threads: 3})
+	tokens := newSession(t, model).tokens(ids)
+	for i := range tokens {
+		tokens[i].Logits = i%3 != 0
+	}
+	got := make([][]float32, len(ids))
+	err := model.StepBlocks(tokens, func(elements []int, logits []float32) error {
+		if n := len(elements) * m.vocab; len(logits) != n {
+			t.Errorf("%d logits of %d elements, want %d", len(logits), len(elements), n)
+		}
+		model.For(len(elements), func(_, i int) { got[elements[i]] = slices.Clone(logits[i*m.vocab:][:m.vocab]) })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range want {
+		if i%3 == 0 {
+			want[i] = nil
+		}
+	}
+	sameBits(t, "blocks", got, want)
+}

@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/ggufkit/ggufkit/infer"
-	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
 // PerplexityOptions are those of Perplexity.
@@ -77,7 +76,7 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 			return result(done), err
 		}
 		next := ids[r.token]
-		x := kernel.LogSumExp(r.logits) - float64(r.logits[next])
+		x := r.total - float64(r.logits[next])
 		if math.IsNaN(x) {
 			return result(done), errNotNumbers(r.token)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/ggufkit/ggufkit/infer"
@@ -72,6 +73,7 @@ func (o Windows) cut(n, limit int) ([]window, error) {
 type scoredRow struct {
 	token  int
 	logits []float32
+	total  float64 // logarithm of the sum of their exponentials
 }
 
 // rows runs the windows of a text and hands out the scored tokens in order.
@@ -122,15 +124,26 @@ func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func(score
 			tokens = append(tokens, i+1)
 		}
 	}
-	return m.Step(batch, func(i int, logits []float32) error {
-		next := ids[tokens[i]]
-		if next < 0 || int(next) >= len(logits) {
-			return fmt.Errorf("token %d, the vocabulary has 0 to %d", next, len(logits)-1)
+	n := m.Params.NVocab
+	var rows []scoredRow
+	return m.StepBlocks(batch, func(elements []int, logits []float32) error {
+		rows = slices.Grow(rows[:0], len(elements))[:len(elements)]
+		m.For(len(rows), func(_, i int) {
+			row := logits[i*n:][:n:n]
+			rows[i] = scoredRow{tokens[elements[i]], row, kernel.LogSumExp(row)}
+		})
+		for _, r := range rows {
+			if next := ids[r.token]; next < 0 || int(next) >= n {
+				return fmt.Errorf("token %d, the vocabulary has 0 to %d", next, n-1)
+			}
+			if math.IsNaN(r.total) || math.IsInf(r.total, -1) {
+				return errNotNumbers(r.token)
+			}
+			if err := emit(r); err != nil {
+				return err
+			}
 		}
-		if kernel.ArgMax(logits) < 0 {
-			return errNotNumbers(tokens[i])
-		}
-		return emit(scoredRow{tokens[i], logits})
+		return nil
 	})
 }
 
