@@ -124,7 +124,7 @@ func printTemplateReports(u *ui, reports []*templateReport, compared bool) error
 			u.note("note: %s", n)
 		}
 		for _, f := range r.Faults {
-			u.printf("fault: %s\n", spellOut(f, ""))
+			u.printf("fault: %s\n", spellOut(shorten(f), ""))
 		}
 	}
 	return nil

@@ -162,3 +162,17 @@ func TestNoNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A message that quotes a text of any length stays readable: it begins and ends as it would.
+func TestLongMessages(t *testing.T) {
+	template := "{{ raise_exception('first ' ~ 'y' * 100000 ~ ' last') }}"
+	m := gguf.NewMeta()
+	m.Set("tokenizer.ggml.model", gguf.New("gpt2"))
+	m.Set("tokenizer.ggml.tokens", gguf.NewArray([]string{"a"}))
+	m.Set("tokenizer.ggml.merges", gguf.NewArray([]string{}))
+	m.Set("tokenizer.chat_template", gguf.New(template))
+	_, stderr := execute(t, 1, "chat-template", "render", writeGGUF(t, m, nil))
+	if len(stderr) > 2*longest || !strings.Contains(stderr, "first yyy") || !strings.Contains(stderr, " bytes) ... yyy") {
+		t.Errorf("%d bytes: %.200s", len(stderr), stderr)
+	}
+}

@@ -65,17 +65,17 @@ func (u *ui) fail(err error) {
 	} else {
 		paint.EnableColor()
 	}
-	fmt.Fprintf(u.err, "%s %s\n", paint.Sprint("ggufkit:"), spellOut(err.Error(), "\n"))
+	fmt.Fprintf(u.err, "%s %s\n", paint.Sprint("ggufkit:"), message(err.Error()))
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint != "" {
-		fmt.Fprintf(u.err, "hint: %s\n", spellOut(usage.hint, "\n"))
+		fmt.Fprintf(u.err, "hint: %s\n", message(usage.hint))
 	}
 }
 
 // note prints a line that is no result.
 func (u *ui) note(format string, args ...any) {
 	if !u.quiet {
-		fmt.Fprintln(u.err, spellOut(fmt.Sprintf(format, args...), "\n"))
+		fmt.Fprintln(u.err, message(fmt.Sprintf(format, args...)))
 	}
 }
 
