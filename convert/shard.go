@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,9 +27,6 @@ type shard struct {
 	bytes  uint64
 }
 
-// maxShards is what the keys of a split file can count.
-const maxShards = math.MaxUint16
-
 // split shares the tensors among files of up to limit bytes each, in order; 0 stands for one file. A tensor that does not fit gets a file of its own,
 // which is larger then. The first file has all the metadata, the others only say which part they are.
 func split(meta *gguf.Meta, tensors []gguf.Tensor, limit uint64) ([]shard, error) {
@@ -44,8 +40,8 @@ func split(meta *gguf.Meta, tensors []gguf.Tensor, limit uint64) ([]shard, error
 	}
 	var shards []shard
 	for lo := 0; lo < len(tensors); {
-		if len(shards) == maxShards {
-			return nil, fmt.Errorf("files of up to %d bytes would be more than %d\nhint: allow larger ones", limit, maxShards)
+		if len(shards) == gguf.MaxParts {
+			return nil, fmt.Errorf("files of up to %d bytes would be more than %d\nhint: allow larger ones", limit, gguf.MaxParts)
 		}
 		s := shard{meta: gguf.NewMeta(), lo: lo, hi: lo + 1}
 		if lo == 0 {
@@ -110,7 +106,7 @@ func (p *Plan) Outputs(path string) []Output {
 	}
 	list := make([]Output, len(p.shards))
 	for i, s := range p.shards {
-		name := fmt.Sprintf("%s-%05d-of-%05d.gguf", strings.TrimSuffix(path, ".gguf"), i+1, len(p.shards))
+		name := gguf.PartName(strings.TrimSuffix(path, ".gguf"), i+1, len(p.shards))
 		list[i] = Output{name, s.bytes, s.hi - s.lo}
 	}
 	return list

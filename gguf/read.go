@@ -16,12 +16,13 @@ type File struct {
 	Tensors    []Tensor
 	Alignment  uint64
 	DataOffset uint64
-	Size       uint64
+	Size       uint64 // of all parts of a split model as one file
 
 	enc        encoding
 	headerSize uint64 // without padding
 	src        Source
-	file       *mapped        // nil when src is another's
+	file       mapping        // nil when src is another's
+	parts      []*File        // of a split model, else nil
 	index      map[string]int // tensor names; of two tensors of one name the first
 }
 

@@ -33,6 +33,13 @@ type memory struct {
 func (m memory) Size() uint64                       { return uint64(len(m.b)) }
 func (m memory) View(off, n uint64) ([]byte, error) { return m.b[off : off+n : off+n], nil }
 
+// mapping is the bytes of files that are open as long as a File is.
+type mapping interface {
+	io.Closer
+	// advise passes advice about a range that lies inside.
+	advise(off, n uint64, a mmap.Advice) error
+}
+
 // mapped is a mapped file. Where the address space is too small for all of it, ranges are mapped as they are asked for.
 type mapped struct {
 	*os.File

@@ -51,7 +51,7 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 		return nil, errors.New("the file is big-endian, which the engine does not read\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")
 	}
 	if n, err := meta.Uint("split.count"); err == nil && n > 1 {
-		return nil, fmt.Errorf("the file is one of %d parts\nhint: join them first, with llama-gguf-split --merge", n)
+		return nil, fmt.Errorf("the file is one of %d parts\nhint: open all of them by the first one", n)
 	}
 	if len(src.Names()) == 0 {
 		return nil, errors.New("the file holds no tensors, only a vocabulary\nhint: it serves to tokenize; running needs a file with weights")

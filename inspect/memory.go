@@ -14,7 +14,7 @@ var cacheTypes = []gguf.Type{gguf.F16, gguf.Q8_0, gguf.F32}
 // Memory tells what running the file at path takes for each type of cache that its heads allow. o.Cache does not count; a context of 0 is the
 // one that the model was trained for. Only metadata is read. The error is for a file that cannot be opened, or whose architecture is unknown.
 func Memory(path string, o arch.MemoryOptions) ([]arch.Memory, error) {
-	f, err := gguf.Open(path)
+	f, err := gguf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}
@@ -29,9 +29,6 @@ func Memory(path string, o arch.MemoryOptions) ([]arch.Memory, error) {
 func memory(f *gguf.File, o arch.MemoryOptions) ([]arch.Memory, error) {
 	if o.Context < 0 || o.Context > arch.MaxContext || o.Batch < 1 || o.Threads < 1 {
 		return nil, fmt.Errorf("options out of range: context %d, batch %d, %d threads", o.Context, o.Batch, o.Threads)
-	}
-	if n, err := f.Meta.Uint("split.count"); err == nil && n > 1 {
-		return nil, fmt.Errorf("the file is one of %d parts, which does not tell about the others\nhint: join them first, with llama-gguf-split --merge", n)
 	}
 	name, err := f.Meta.Str("general.architecture")
 	if err != nil {

@@ -88,9 +88,9 @@ func TestMemoryRefuses(t *testing.T) {
 		t.Error("beyond 64 bits:", got, err)
 	}
 	for want, change := range map[string]func(*gguf.Meta){
-		"one of 2 parts": func(m *gguf.Meta) { m.Set("split.count", gguf.New(uint16(2))) },
-		"not supported":  func(m *gguf.Meta) { m.Set("general.architecture", gguf.New("gemma9")) },
-		"block_count":    func(m *gguf.Meta) { m.Remove("gemma2.block_count") },
+		"split.no":      func(m *gguf.Meta) { m.Set("split.count", gguf.New(uint16(2))) },
+		"not supported": func(m *gguf.Meta) { m.Set("general.architecture", gguf.New("gemma9")) },
+		"block_count":   func(m *gguf.Meta) { m.Remove("gemma2.block_count") },
 	} {
 		if _, err := Memory(writeModel(t, change), o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

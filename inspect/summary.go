@@ -3,6 +3,7 @@ package inspect
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -27,21 +28,22 @@ type Report struct {
 
 // Summary is the head of a report. Fields that the file does not tell are zero.
 type Summary struct {
-	File          string  `json:"file"`
-	Version       uint32  `json:"version"`
-	ByteOrder     string  `json:"byte_order"` // "little" or "big"
-	Size          uint64  `json:"size"`       // of the file, in bytes
-	Alignment     uint64  `json:"alignment"`
-	DataOffset    uint64  `json:"data_offset"`
-	Architecture  string  `json:"architecture"`
-	Name          string  `json:"name"`
-	Context       uint64  `json:"context"`         // positions the model was trained for
-	Parameters    uint64  `json:"parameters"`      // elements of all tensors
-	TensorCount   int     `json:"tensor_count"`    //
-	TensorBytes   uint64  `json:"tensor_bytes"`    // storage of all tensors, without padding
-	BitsPerWeight float64 `json:"bits_per_weight"` // TensorBytes over Parameters, in bits
-	Tokenizer     string  `json:"tokenizer"`       // model and pre-tokenizer: "gpt2/llama-bpe"
-	TokenCount    int     `json:"token_count"`
+	File          string   `json:"file"`
+	Files         []string `json:"files,omitempty"` // all parts of a split model
+	Version       uint32   `json:"version"`
+	ByteOrder     string   `json:"byte_order"` // "little" or "big"
+	Size          uint64   `json:"size"`       // of the file, in bytes; of all parts together
+	Alignment     uint64   `json:"alignment"`
+	DataOffset    uint64   `json:"data_offset"`
+	Architecture  string   `json:"architecture"`
+	Name          string   `json:"name"`
+	Context       uint64   `json:"context"`         // positions the model was trained for
+	Parameters    uint64   `json:"parameters"`      // elements of all tensors
+	TensorCount   int      `json:"tensor_count"`    //
+	TensorBytes   uint64   `json:"tensor_bytes"`    // storage of all tensors, without padding
+	BitsPerWeight float64  `json:"bits_per_weight"` // TensorBytes over Parameters, in bits
+	Tokenizer     string   `json:"tokenizer"`       // model and pre-tokenizer: "gpt2/llama-bpe"
+	TokenCount    int      `json:"token_count"`
 	// DuplicateTokens counts the ids whose text a lower id has already.
 	DuplicateTokens int  `json:"duplicate_tokens"`
 	ChatTemplate    bool `json:"chat_template"`
@@ -69,8 +71,8 @@ type Defect struct {
 	Hint    string `json:"hint,omitempty"` // what to do about it
 }
 
-// Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned.
-// The error is for a file that is no GGUF file or cannot be opened.
+// Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned. With the first part
+// of a split model it reports all parts as one; if that cannot be, it tells why and reports the part. The error is for a file that is no GGUF file or cannot be opened.
 func Read(path string) (*Report, error) {
 	f, defects, err := gguf.Check(path)
 	if err != nil {
@@ -85,6 +87,14 @@ func Read(path string) (*Report, error) {
 	}
 	if f == nil {
 		return nil, r.fatal
+	}
+	if no, err := f.Meta.UintOr("split.no", 0); err == nil && no == 0 && r.fatal == nil {
+		whole, err := f.Join()
+		if err == nil {
+			f = whole
+		} else {
+			r.Defects = append(r.Defects, defectOf(err))
+		}
 	}
 	defer f.Close()
 	for key, v := range f.Meta.All() {
@@ -101,12 +111,25 @@ func Read(path string) (*Report, error) {
 	return r, nil
 }
 
+// defectOf lists an error that is not of the file itself, so that it does no harm to a look into the file.
+func defectOf(err error) Defect {
+	var e *gguf.Error
+	if !errors.As(err, &e) {
+		return Defect{Message: err.Error()}
+	}
+	d := Defect{Where: e.Where, Offset: uint64(max(e.Offset, 0)), Message: e.Err.Error(), Hint: e.Hint}
+	return d
+}
+
 // Fatal is the first fault that keeps other commands from opening the file, or nil.
 func (r *Report) Fatal() error { return r.fatal }
 
 func (r *Report) summarize(f *gguf.File) {
 	s := &r.Summary
-	s.Version, s.Size, s.Alignment, s.DataOffset = f.Version, f.Size, f.Alignment, f.DataOffset
+	s.Version, s.Size, s.Alignment, s.DataOffset = f.Version, f.Stored(), f.Alignment, f.DataOffset
+	if paths := f.Paths(); len(paths) > 1 {
+		s.Files = paths
+	}
 	s.ByteOrder = "little"
 	if f.Order == binary.BigEndian {
 		s.ByteOrder = "big"

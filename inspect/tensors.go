@@ -7,14 +7,15 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-// Tensor is one tensor. Shape is in GGUF order, the row length first; Offset counts from the start of the file's tensor data.
-// Bytes is nil where the size of the type is not known.
+// Tensor is one tensor. Shape is in GGUF order, the row length first; Offset counts from the start of the tensor data of its file, which is named
+// where a model has several. Bytes is nil where the size of the type is not known.
 type Tensor struct {
 	Name   string   `json:"name"`
 	Type   string   `json:"type"`
 	Shape  []uint64 `json:"shape"`
 	Offset uint64   `json:"offset"`
 	Bytes  *uint64  `json:"bytes"`
+	File   string   `json:"file,omitempty"`
 	// elements is 0 where the product overflows.
 	elements uint64
 }
@@ -32,6 +33,9 @@ func tensorsOf(f *gguf.File) []Tensor {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		out[i] = Tensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Offset: t.Offset}
+		if len(f.Paths()) > 1 {
+			out[i].File, out[i].Offset = f.Place(t)
+		}
 		if n, err := t.Bytes(); err == nil {
 			out[i].Bytes = &n
 		}

@@ -31,7 +31,7 @@ type BadValue struct {
 // is not finite too: all elements of the block are products with it, and none of those is finite, not even that with 0.
 // Tensors of integers have nothing to find. The error is for a file that cannot be opened or is big-endian.
 func CheckValues(path string) (*Values, error) {
-	f, err := gguf.Open(path)
+	f, err := gguf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}

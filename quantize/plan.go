@@ -221,7 +221,7 @@ func (p *Plan) checkRequantize(allow bool) error {
 // checkSource refuses files whose tensors this package does not read.
 func checkSource(f *gguf.File) error {
 	if n, err := f.Meta.Uint("split.count"); err == nil && n > 1 {
-		return fmt.Errorf("the file is one of %d parts\nhint: join them first, with llama-gguf-split --merge", n)
+		return fmt.Errorf("the file is one of %d parts\nhint: open all of them by the first one", n)
 	}
 	if !littleEndian(f) {
 		return errors.New("the file is big-endian\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")

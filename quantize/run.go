@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 
@@ -74,12 +73,13 @@ func (e *ValueError) Error() string {
 // Errors: *ValueError for NaN and infinities in the source, *LimitError (then with the report) for MaxRelRMSE,
 // atomicfile.ErrNoSpace for a full disk, the cause of ctx when it is done.
 func (p *Plan) Run(ctx context.Context, path string, o RunOptions) (*Report, error) {
-	src, err := openSource(p.source)
+	// The mapping is not used: its pages would count as memory of this process, and a file that shrinks meanwhile would be a fault.
+	src, err := p.source.Reopen()
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
-	out, err := atomicfile.Create(path, p.source.Path)
+	out, err := atomicfile.Create(path, p.source.Paths()...)
 	if err != nil {
 		return nil, err
 	}
@@ -116,24 +116,6 @@ func (r *Report) check(limit float64) error {
 		return nil
 	}
 	return e
-}
-
-// openSource opens the file for reading in pieces. The mapping is not used: its pages would count as memory of this process,
-// and a file that shrinks meanwhile is an error here, not a fault.
-func openSource(f *gguf.File) (*os.File, error) {
-	src, err := os.Open(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	st, err := src.Stat()
-	if err == nil && uint64(st.Size()) != f.Size {
-		err = fmt.Errorf("%s: the file has changed: it has %d bytes and had %d", f.Path, st.Size(), f.Size)
-	}
-	if err != nil {
-		src.Close()
-		return nil, err
-	}
-	return src, nil
 }
 
 // write writes the whole result to w and returns the error sums of each tensor.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/quantize/encode"
@@ -126,7 +125,7 @@ func nearestRecipe(tensors []TensorPlan, choices []mix.Choice, candidates [][]gg
 
 // measure gives the error sums of each candidate, from a sample of each tensor.
 func (p *Plan) measure(ctx context.Context, candidates [][]gguf.Type, ro RunOptions) ([][]encode.Stats, error) {
-	src, err := openSource(p.source)
+	src, err := p.source.Reopen()
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +161,7 @@ func (t *TensorPlan) sampleRows() uint64 {
 }
 
 // sample measures one type on rows that are spread evenly over tensor i.
-func (p *Plan) sample(ctx context.Context, src *os.File, i int, to gguf.Type, threads int) (encode.Stats, error) {
+func (p *Plan) sample(ctx context.Context, src io.ReaderAt, i int, to gguf.Type, threads int) (encode.Stats, error) {
 	t := &p.Tensors[i]
 	if t.From == to || t.Elements == 0 {
 		return encode.Stats{N: t.Elements}, nil // its bytes would stay

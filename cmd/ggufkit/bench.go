@@ -71,7 +71,7 @@ func bench(c *cli.Context, u *ui) (err error) {
 		trace.Spans = maxSpans
 	}
 	for _, path := range plan.files { // better now than when others are done
-		f, err := gguf.Open(path)
+		f, err := gguf.OpenModel(path)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (b *benchRun) all() error {
 // model runs all tests on a file with one setting.
 func (b *benchRun) model(path string, o infer.Options) error {
 	o.Trace = b.trace
-	f, err := gguf.Open(path)
+	f, err := gguf.OpenModel(path)
 	if err != nil {
 		return err
 	}

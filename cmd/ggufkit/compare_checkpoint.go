@@ -51,7 +51,7 @@ func compareCheckpoint(c *cli.Context, u *ui) error {
 		return err
 	}
 	path := c.String("model")
-	f, err := gguf.Open(path)
+	f, err := gguf.OpenModel(path)
 	if err != nil {
 		return err
 	}

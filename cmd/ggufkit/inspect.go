@@ -141,7 +141,10 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 }
 
 func printSummary(u *ui, r *inspect.Report) error {
-	context, weights := "", "none"
+	context, weights, parts := "", "none", ""
+	if n := len(r.Files); n > 0 {
+		parts = fmt.Sprintf("%d, up to %s", n, r.Files[n-1])
+	}
 	if r.TensorCount > 0 {
 		weights = fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)
 	}
@@ -150,6 +153,7 @@ func printSummary(u *ui, r *inspect.Report) error {
 	}
 	for _, line := range [][2]string{
 		{"file", r.File},
+		{"parts", parts},
 		{"format", fmt.Sprintf("GGUF v%d, %s-endian, tensors aligned to %d bytes", r.Version, r.ByteOrder, r.Alignment)},
 		{"size", fmt.Sprintf("%s (%s bytes)", size(r.Size), commas(r.Size))},
 		{"architecture", r.Architecture},

@@ -109,7 +109,7 @@ func openModel(c *cli.Context, u *ui, path, precision string, context int) (*loa
 	if _, err := cpu.Choose(); err != nil {
 		u.note("warning: %v", err)
 	}
-	f, err := gguf.Open(path)
+	f, err := gguf.OpenModel(path)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	if err := checkReport(c, in, out); err != nil {
 		return err
 	}
-	f, err := gguf.Open(in)
+	f, err := gguf.OpenModel(in)
 	if err != nil {
 		return err
 	}

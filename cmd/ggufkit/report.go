@@ -119,7 +119,7 @@ func newReportRun(c *cli.Context, u *ui) (*reportRun, error) {
 		return nil, err
 	}
 	for i, path := range append([]string{c.String("base")}, c.Args().Slice()...) {
-		f, err := gguf.Open(path)
+		f, err := gguf.OpenModel(path)
 		if err != nil {
 			return nil, err
 		}

@@ -247,7 +247,7 @@ func labelsOf(base ReportFile, models []ReportModel) []string {
 // reportFile describes an open file.
 func reportFile(f *gguf.File) ReportFile {
 	b := BenchModelOf(f)
-	r := ReportFile{File: filepath.Base(f.Path), Type: b.FileType, Bytes: f.Size}
+	r := ReportFile{File: filepath.Base(f.Path), Type: b.FileType, Bytes: f.Stored()}
 	if b.NParams > 0 {
 		r.BPW = 8 * float64(b.Size) / float64(b.NParams)
 	}
