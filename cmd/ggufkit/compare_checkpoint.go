@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -78,7 +79,7 @@ func compareCheckpoint(c *cli.Context, u *ui) error {
 	}
 	o := eval.ProofOptions{Threads: c.Int("threads")}
 	if logits := c.String("logits"); logits != "" {
-		if o.Recorded, err = readFloats(logits); err != nil {
+		if o.Recorded, err = readLogits(logits, f, len(ids)); err != nil {
 			return err
 		}
 	}
@@ -155,11 +156,24 @@ func proofIDs(c *cli.Context, u *ui, f *gguf.File) ([]int32, error) {
 	return ids[:min(len(ids), cmp.Or(c.Int("context"), proofTokens))], nil
 }
 
-// readFloats reads raw little-endian float32.
-func readFloats(path string) ([]float32, error) {
-	data, err := os.ReadFile(path)
+// readLogits reads raw little-endian float32, a row for each of n tokens of the file's vocabulary. What has more than these is not read on; what has
+// fewer is refused by the proof.
+func readLogits(path string, f *gguf.File, n int) ([]float32, error) {
+	most := uint64(maxText)
+	if t, ok := f.Tensor("token_embd.weight"); ok {
+		most = 4 * uint64(n) * t.Rows()
+	}
+	in, err := os.Open(path)
 	if err != nil {
 		return nil, err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, int64(min(most, math.MaxInt64-1))+1))
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(data)) > most {
+		return nil, fmt.Errorf("%s: more than the %d float32 values for %s", path, most/4, plural(n, "token"))
 	}
 	if len(data) == 0 || len(data)%4 != 0 {
 		return nil, fmt.Errorf("%s: %d bytes are not whole float32 values\nhint: --logits takes raw little-endian float32, a row of the vocabulary's size for each token", path, len(data))
