@@ -298,13 +298,13 @@ func NewBaseWriter(w io.Writer, form BaseForm, ids []int32, o Windows, vocab int
 }
 
 // add writes the row of a scored token.
-func (b *BaseWriter) add(logits []float32, next int32) error {
+func (b *BaseWriter) add(r logitRow, next int32) error {
 	b.rows++
 	b.data = b.data[:0]
 	if b.header.form == Llama {
-		b.llama(logits)
+		b.llama(r.logits)
 	} else {
-		b.small(logits, next)
+		b.small(r, next)
 	}
 	_, err := b.out.Write(b.data)
 	return err
@@ -339,8 +339,8 @@ func (b *BaseWriter) llama(logits []float32) {
 }
 
 // small appends a row of the form Small.
-func (b *BaseWriter) small(logits []float32, next int32) {
-	total := kernel.LogSumExp(logits)
+func (b *BaseWriter) small(r logitRow, next int32) {
+	logits, total := r.logits, r.total
 	b.order = kernel.TopK(b.order[:0], logits, b.header.top)
 	for id := 0; len(b.order) < b.header.top; id++ { // impossible tokens are listed only where no others are left
 		if math.IsInf(float64(logits[id]), -1) {

@@ -44,9 +44,9 @@ func (b *ModelBase) each(ctx context.Context, ids []int32, o Windows, list []win
 		scratch := make([]float32, b.Model.Params.NVocab)
 		for r, err := range o.rows(ctx, b.Model, ids, list) {
 			if err == nil && b.Save != nil {
-				err = b.Save.add(r.logits, ids[r.token])
+				err = b.Save.add(r.logitRow, ids[r.token])
 			}
-			if !yield(logitsRow{r.logits, scratch}, err) || err != nil {
+			if !yield(logitsRow{r.logitRow, scratch}, err) || err != nil {
 				return
 			}
 		}
@@ -85,8 +85,13 @@ func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o Comp
 	if f, ok := base.(*BaseFile); ok {
 		list = list[:min(len(list), f.header.chunks)]
 	}
+	return o.hold(ids, list, o.rows(ctx, m, ids, list), base.each(ctx, ids, o.Windows, list))
+}
+
+// hold holds a model's predictions of the scored tokens against the base's.
+func (o *CompareOptions) hold(ids []int32, list []window, rows iter.Seq2[scoredRow, error], base iter.Seq2[baseRow, error]) (Divergence, error) {
 	// The base is a coroutine: it runs only while its next row is waited for.
-	next, stop := iter.Pull2(base.each(ctx, ids, o.Windows, list))
+	next, stop := iter.Pull2(base)
 	defer stop()
 	var sums changes
 	frame := func(d Divergence, windows int) Divergence {
@@ -94,7 +99,7 @@ func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o Comp
 		return d
 	}
 	done := 0 // windows
-	for r, err := range o.rows(ctx, m, ids, list) {
+	for r, err := range rows {
 		if err != nil {
 			return frame(sums.result(), done), err
 		}
@@ -105,7 +110,7 @@ func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o Comp
 		if err != nil {
 			return frame(sums.result(), done), err
 		}
-		x := row.compare(r.logits, ids[r.token])
+		x := row.compare(r.logitRow, ids[r.token])
 		if math.IsNaN(x.nll) || math.IsNaN(x.base) || math.IsNaN(x.kld) {
 			return frame(sums.result(), done), errNotNumbers(r.token)
 		}

@@ -2,6 +2,7 @@ package eval_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -86,15 +87,42 @@ func TestStatisticsAreLlamaPerplexitys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", "bigram.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	if d.Tokens != 124 || d.Chunks != 4 || d.Context != 64 || !d.BOS {
 		t.Errorf("%d tokens in %d windows of %d, BOS %v", d.Tokens, d.Chunks, d.Context, d.BOS)
 	}
+	sameDigits(t, d, "bigram.txt")
+}
+
+// The same of the demo model as Q4_K_M, with the logits that llama.cpp computed, against the model in F32.
+func TestStatisticsOfTheDemo(t *testing.T) {
+	base := openBase(t, filepath.Join("testdata", "demo.base"))
+	data, err := os.ReadFile(filepath.Join("testdata", "demo.logits"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := make([]float32, len(data)/4)
+	if _, err := binary.Decode(data, binary.LittleEndian, logits); err != nil {
+		t.Fatal(err)
+	}
+	d, err := eval.CompareLogits(base, logits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Tokens != 105 || d.Chunks != 7 || d.Context != 32 {
+		t.Errorf("%d tokens in %d windows of %d", d.Tokens, d.Chunks, d.Context)
+	}
+	sameDigits(t, d, "demo.txt")
+}
+
+// sameDigits fails unless llama-perplexity has printed the statistics, in a file of testdata.
+func sameDigits(t *testing.T, d eval.Divergence, name string) {
+	t.Helper()
+	want, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, statistics, _ := strings.Cut(string(want), "====== Perplexity statistics ======\n")
-	if got := printed(d); got != statistics {
+	if got := printed(d); strings.TrimSpace(got) != strings.TrimSpace(statistics) {
 		t.Errorf("got\n%s\nwant\n%s", got, statistics)
 	}
 }

@@ -47,11 +47,11 @@ type PerplexityResult struct {
 
 // Perplexity cuts the ids (the whole text, tokenized as the vocabulary says) into windows and scores tokens as o.Windows says.
 func Perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOptions) (PerplexityResult, error) {
-	return perplexity(ctx, m, ids, o, func([]float32, int32) error { return nil })
+	return perplexity(ctx, m, ids, o, func(logitRow, int32) error { return nil })
 }
 
 // perplexity is Perplexity; also gets every row of logits and the token that follows.
-func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOptions, also func([]float32, int32) error) (PerplexityResult, error) {
+func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOptions, also func(logitRow, int32) error) (PerplexityResult, error) {
 	list, err := o.cut(len(ids), m.Context)
 	if err != nil {
 		return PerplexityResult{}, err
@@ -81,7 +81,7 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 			return result(done), errNotNumbers(r.token)
 		}
 		nll.add(x)
-		if err := also(r.logits, next); err != nil {
+		if err := also(r.logitRow, next); err != nil {
 			return result(done), err
 		}
 		if r.token < list[done].end-1 {

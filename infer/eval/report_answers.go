@@ -51,7 +51,7 @@ func answerOfBase(ctx context.Context, base ReportSubject, prompt []int32, limit
 func (a *baseAnswer) hold(ctx context.Context, m ReportSubject, prompt []int32, limit int) (ReportAnswer, error) {
 	out := ReportAnswer{Flip: -1, Steps: []ReportStep{}}
 	var err error
-	out.Answer, err = greedyAnswer(ctx, m, prompt, limit, func([]float32, int32) error { return nil })
+	out.Answer, err = greedyAnswer(ctx, m, prompt, limit, func(logitRow, int32) error { return nil })
 	if err != nil {
 		return out, err
 	}
@@ -71,11 +71,12 @@ func (a *baseAnswer) hold(ctx context.Context, m ReportSubject, prompt []int32, 
 		if top < 0 {
 			return fmt.Errorf("the logits of token %d of the base's answer are not numbers", i)
 		}
-		x := row.compare(logits, a.ids[i])
+		model := newLogitRow(logits)
+		x := row.compare(model, a.ids[i])
 		text, err := pieceText(m.Tokenizer, int32(top))
 		out.Steps = append(out.Steps, ReportStep{
 			KLD: Number(x.kld), P: Number(x.p),
-			Top: ReportToken{ID: int32(top), Text: text, P: Number(math.Exp(float64(logits[top]) - kernel.LogSumExp(logits)))},
+			Top: ReportToken{ID: int32(top), Text: text, P: Number(math.Exp(float64(logits[top]) - model.total))},
 		})
 		return err
 	})
@@ -109,7 +110,7 @@ func along(m *infer.Model, prompt, answer []int32, emit func(i int, logits []flo
 // recorder chooses the most likely tokens and keeps them.
 type recorder struct {
 	infer.Sampler
-	also   func(logits []float32, id int32) error
+	also   func(r logitRow, id int32) error
 	tokens []ReportToken
 }
 
@@ -119,13 +120,14 @@ func (r *recorder) Next(logits []float32) (int32, error) {
 	if err != nil {
 		return id, err
 	}
-	p := math.Exp(float64(logits[id]) - kernel.LogSumExp(logits))
+	row := newLogitRow(logits)
+	p := math.Exp(float64(logits[id]) - row.total)
 	r.tokens = append(r.tokens, ReportToken{ID: id, P: Number(p)})
-	return id, r.also(logits, id)
+	return id, r.also(row, id)
 }
 
 // greedyAnswer is the most likely token, again and again, with the one that ends the text; also gets every row of logits and the token that was chosen.
-func greedyAnswer(ctx context.Context, m ReportSubject, prompt []int32, limit int, also func([]float32, int32) error) ([]ReportToken, error) {
+func greedyAnswer(ctx context.Context, m ReportSubject, prompt []int32, limit int, also func(logitRow, int32) error) ([]ReportToken, error) {
 	t, err := m.Model.NewTranscript()
 	if err != nil {
 		return nil, err

@@ -9,17 +9,17 @@ import (
 // baseRow is a base's distribution of one token. It may be changed by compare.
 type baseRow interface {
 	// compare holds a model's logits against it, next being the token that follows.
-	compare(logits []float32, next int32) change
+	compare(model logitRow, next int32) change
 }
 
 // logitsRow is a base's logits.
 type logitsRow struct {
-	logits []float32
-	p      []float32 // scratch
+	logitRow
+	p []float32 // scratch
 }
 
-func (r logitsRow) compare(logits []float32, next int32) change {
-	total, base := kernel.LogSumExp(logits), kernel.LogSumExp(r.logits)
+func (r logitsRow) compare(model logitRow, next int32) change {
+	logits, total, base := model.logits, model.total, r.total
 	copy(r.p, r.logits)
 	kernel.Softmax(r.p, 1)
 	x := change{
@@ -85,7 +85,8 @@ func logSum(x []float32, top float32) float32 {
 }
 
 // compare has float32 where llama-perplexity has it, so that its printed digits come out.
-func (r llamaRow) compare(logits []float32, next int32) change {
+func (r llamaRow) compare(model logitRow, next int32) change {
+	logits := model.logits
 	top := kernel.ArgMax(logits)
 	total := logits[top] + logSum(logits, logits[top])
 	nll, base := total-logits[next], -r.log(r.levels[next])
@@ -131,8 +132,8 @@ type likely struct {
 // compare takes the tail for one token, which gives no more than the true divergence (the log-sum inequality), and adds what the sample tells about
 // the divergence within the tail: the mean of r - 1 - log(r), r being the ratio of the model's probability to the base's with both tails scaled to 1. The mean of r - 1
 // is 0, so that this is the divergence too, but no term is negative and the terms differ little.
-func (r smallRow) compare(logits []float32, next int32) change {
-	total := kernel.LogSumExp(logits)
+func (r smallRow) compare(model logitRow, next int32) change {
+	logits, total := model.logits, model.total
 	x := change{nll: total - float64(logits[next]), base: -float64(r.next), sameTop: kernel.ArgMax(logits) == int(r.top[0].id)}
 	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
 	copy(r.rest, logits)

@@ -69,11 +69,18 @@ func (o Windows) cut(n, limit int) ([]window, error) {
 	return list, nil
 }
 
-// scoredRow is a scored token: its index in the text, and the logits that predict it, valid until the next one is asked for.
-type scoredRow struct {
-	token  int
+// logitRow is the logits of one position.
+type logitRow struct {
 	logits []float32
 	total  float64 // logarithm of the sum of their exponentials
+}
+
+func newLogitRow(logits []float32) logitRow { return logitRow{logits, kernel.LogSumExp(logits)} }
+
+// scoredRow is a scored token: its index in the text, and the logits that predict it, valid until the next one is asked for.
+type scoredRow struct {
+	token int
+	logitRow
 }
 
 // rows runs the windows of a text and hands out the scored tokens in order.
@@ -129,8 +136,7 @@ func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func(score
 	return m.StepBlocks(batch, func(elements []int, logits []float32) error {
 		rows = slices.Grow(rows[:0], len(elements))[:len(elements)]
 		m.For(len(rows), func(_, i int) {
-			row := logits[i*n:][:n:n]
-			rows[i] = scoredRow{tokens[elements[i]], row, kernel.LogSumExp(row)}
+			rows[i] = scoredRow{tokens[elements[i]], newLogitRow(logits[i*n:][:n:n])}
 		})
 		for _, r := range rows {
 			if next := ids[r.token]; next < 0 || int(next) >= n {
