@@ -102,12 +102,12 @@ func (s *sourceUnigram) ids() iter.Seq[int32] {
 func (s *source) normalize(text string) (string, error) {
 	var err error
 	size := len(text)
-	for _, step := range s.normalizer {
+	for i, step := range s.normalizer {
 		if text, err = step(text); err == nil {
 			err = checkGrowth(len(text), size)
 		}
 		if err != nil {
-			return "", err
+			return "", fmt.Errorf("normalizer: part %d: %w", i, err)
 		}
 	}
 	return text, nil
@@ -145,10 +145,10 @@ func (s *source) encode(dst []int32, text string, special bool) ([]int32, error)
 // words splits a text without added tokens and encodes its words. start is set at the start of the whole text.
 func (s *source) words(dst []int32, text string, start bool) ([]int32, error) {
 	pieces := []string{text}
-	for _, step := range s.splitter {
+	for i, step := range s.splitter {
 		var err error
 		if pieces, err = step(pieces, start); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("pre_tokenizer: part %d: %w", i, err)
 		}
 	}
 	var err error

@@ -326,7 +326,10 @@ func compile(pattern string) (*regexp2.Regexp, error) {
 func matches(re *regexp2.Regexp, s string, f func(part string, match bool)) error {
 	found, err := re.FindAllStringIndex(s, -1)
 	if err != nil {
-		return err
+		// The engine quotes the whole text.
+		why, _, _ := strings.Cut(err.Error(), " on input")
+		const shown = 100
+		return fmt.Errorf("the expression %.*q gives up on %d bytes of text: %s\nhint: the file's tokenizer is broken, or made to take all time; shorter lines may help", shown, re.String(), len(s), why)
 	}
 	end := 0
 	for _, m := range found {

@@ -177,11 +177,12 @@ func TestHostileTokenizer(t *testing.T) {
 	doubled := strings.Repeat(`{"type":"Replace","pattern":{"String":"a"},"content":"aa"},`, 60)
 	chars := []byte{4, 0, 0, 0, 0, 0, 0, 0} // a map without entries
 	for name, c := range map[string]struct{ normalizer, want string }{
-		"doubled": {`{"type":"Sequence","normalizers":[` + doubled[:len(doubled)-1] + `]}`, "the normalizer makes more than"},
-		"long":    {`{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
-		"regex":   {`{"type":"Replace","pattern":{"Regex":"."},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
-		"empty":   {`{"type":"Replace","pattern":{"String":""},"content":"` + strings.Repeat("b", 1<<10) + `"}`, "the normalizer makes more than"},
-		"none":    {`{"type":"Precompiled","precompiled_charsmap":"` + base64.StdEncoding.EncodeToString(chars) + `"}`, ""},
+		"doubled":  {`{"type":"Sequence","normalizers":[` + doubled[:len(doubled)-1] + `]}`, "the normalizer makes more than"},
+		"long":     {`{"type":"Replace","pattern":{"String":"a"},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
+		"regex":    {`{"type":"Replace","pattern":{"Regex":"."},"content":"` + strings.Repeat("b", 1<<20) + `"}`, "the normalizer makes more than"},
+		"empty":    {`{"type":"Replace","pattern":{"String":""},"content":"` + strings.Repeat("b", 1<<10) + `"}`, "the normalizer makes more than"},
+		"gives up": {`{"type":"Replace","pattern":{"Regex":"(a|aa)+$(?<!a)"},"content":"b"}`, `normalizer: part 0: the expression "(a|aa)+`},
+		"none":     {`{"type":"Precompiled","precompiled_charsmap":"` + base64.StdEncoding.EncodeToString(chars) + `"}`, ""},
 	} {
 		parsed, err := parseTokenizer([]byte(`{"normalizer":` + c.normalizer + `,"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`))
 		if err != nil {

@@ -277,7 +277,11 @@ func (t *Tokenizer) EncodeChat(prompt string) ([]int32, error) {
 // appendText encodes text fragment by fragment: special tokens stand for themselves, what is between them goes to the encoder.
 func (t *Tokenizer) appendText(out []int32, text string, parseSpecial bool) ([]int32, error) {
 	if t.source != nil {
-		return t.source.encode(out, text, parseSpecial)
+		ids, err := t.source.encode(out, text, parseSpecial)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", keyHuggingFace, err)
+		}
+		return ids, nil
 	}
 	var err error
 	for i, f := range t.special.split(text, parseSpecial) {

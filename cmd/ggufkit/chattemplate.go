@@ -105,12 +105,17 @@ func embeddingRows(dir string) int {
 			Size int `json:"vocab_size"`
 		} `json:"text_config"`
 	}
-	if data, err := os.ReadFile(filepath.Join(dir, "config.json")); err == nil && json.Unmarshal(data, &config) == nil {
+	const unknown, longest = 1 << 20, 16 << 20
+	file := filepath.Join(dir, "config.json")
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() || info.Size() > longest {
+		return unknown
+	}
+	if data, err := os.ReadFile(file); err == nil && json.Unmarshal(data, &config) == nil {
 		if n := max(config.Size, config.Text.Size); n > 0 && n <= 1<<24 {
 			return n
 		}
 	}
-	return 1 << 20
+	return unknown
 }
 
 // names lists the templates, the one without a name first.

@@ -62,7 +62,7 @@ const contextFull = "the context is full: %d tokens (-c makes it larger, --conte
 func (g *generation) prompted(c *cli.Context, u *ui) error {
 	ids, err := g.tok.EncodePrompt(c.String("prompt"), true)
 	if err != nil {
-		return err
+		return inFile(g.file.Path, err)
 	}
 	return g.once(c, u, ids)
 }

@@ -50,7 +50,7 @@ func tokenize(c *cli.Context, u *ui) error {
 	}
 	ids, err := tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: !c.Bool("no-special"), ParseSpecial: c.Bool("parse-special")})
 	if err != nil {
-		return err
+		return inFile(f.Path, err)
 	}
 	if c.Bool("json") {
 		return u.jsonLine(struct {
