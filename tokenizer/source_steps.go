@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -18,9 +19,11 @@ type normalStep func(text string) (string, error)
 
 // Bounds on what a file may ask for.
 const (
-	matchTimeout = 5 * time.Second // of an expression on one piece of text
-	mostPattern  = 1 << 14         // bytes of an expression; the longest known one has 900
-	mostParts    = 100             // of a normalizer or a pre-tokenizer
+	matchTimeout   = 5 * time.Second       // of an expression for one match, and for all of them in a piece of text
+	timePerByte    = 10 * time.Microsecond // of that text, besides
+	matchesPerLook = 1 << 10               // at the clock
+	mostPattern    = 1 << 14               // bytes of an expression; the longest known one has 900
+	mostParts      = 100                   // of a normalizer or a pre-tokenizer
 )
 
 func pure(f func(string) string) normalStep {
@@ -322,27 +325,57 @@ func compile(pattern string) (*regexp2.Regexp, error) {
 	return re, nil
 }
 
-// matches calls f with every match in s, and with what is between them.
+// errSlow is an expression that takes far longer than those of known tokenizers, which read some megabytes a second.
+var errSlow = errors.New("it takes too long")
+
+// matches calls f with every match in s, and with what is between them. An empty match that touches the one before is none.
 func matches(re *regexp2.Regexp, s string, f func(part string, match bool)) error {
-	found, err := re.FindAllStringIndex(s, -1)
+	deadline := time.Now().Add(matchTimeout + time.Duration(len(s))*timePerByte)
+	end, rest := 0, 0    // where the match before ends, and the next one is looked for, in bytes
+	runes, last := 0, -1 // rest, and end, in runes
+	found, slow := 0, false
+	err := re.FindRunesMatches([]rune(s), 0, func(m regexp2.MatchView) bool {
+		first, n, _ := m.GroupRange(0)
+		if found++; found%matchesPerLook == 0 && time.Now().After(deadline) {
+			slow = true
+			return false
+		}
+		if n == 0 && first == last {
+			return true
+		}
+		start := rest + bytesOf(s[rest:], first-runes)
+		if start > end {
+			f(s[end:start], false)
+		}
+		rest = start + bytesOf(s[start:], n)
+		runes = first + n
+		end, last = rest, runes
+		f(s[start:end], true)
+		return true
+	})
+	if slow {
+		err = errSlow
+	}
 	if err != nil {
 		// The engine quotes the whole text.
 		why, _, _ := strings.Cut(err.Error(), " on input")
 		const shown = 100
 		return fmt.Errorf("the expression %.*q gives up on %d bytes of text: %s\nhint: the file's tokenizer is broken, or made to take all time; shorter lines may help", shown, re.String(), len(s), why)
 	}
-	end := 0
-	for _, m := range found {
-		if m[0] > end {
-			f(s[end:m[0]], false)
-		}
-		f(s[m[0]:m[1]], true)
-		end = m[1]
-	}
 	if end < len(s) {
 		f(s[end:], false)
 	}
 	return nil
+}
+
+// bytesOf is the length of the first n runes of a text in bytes.
+func bytesOf(s string, n int) int {
+	at := 0
+	for range n {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+	return at
 }
 
 // splitBy cuts at the matches of a pattern, or at what is between them if inverted, and does with them what behavior says.
