@@ -7,12 +7,12 @@ import "fmt"
 //
 // VPMADDUBSW leaves the products of 32 elements in 16 words, and every 32 elements (or 16) have scales of their own. Converting each of these
 // vectors to float32 by itself would keep the two multiplying ports busy. So vectors of several groups, or rows, are first interleaved and
-// added: a pair with VPUNPCKLDQ and VPUNPCKHDQ gives dwords a b a b, two pairs with VPUNPCKLQDQ and VPUNPCKHQDQ give a b c d, and the
-// lanes of two of those a to h. Then VPMADDWD adds the two words of each dword, and one vector of scales fits.
+// added: a pair with VPUNPCKLDQ and VPUNPCKHDQ gives dwords a b a b, two pairs with VPUNPCKLQDQ and VPUNPCKHQDQ give a b c d. Then
+// VPMADDWD adds the two words of each dword, and one vector of scales fits. No step crosses lanes, as each lane belongs to a row.
 //
-// Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations: SI
-// integers, R11 scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the
-// first (R8 = 3*AX), c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
+// Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations: SI integers, R11
+// scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the first (R8 = 3*AX),
+// c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
 
 const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int"
 
@@ -73,17 +73,11 @@ func dots(f *file) {
 	}
 }
 
-// The scratch of blocks of 256: the sums, then what a block needs.
-func (d *dot) atBlock() int { return 128 * d.cols }
-
-// sums is the operand for the sums of row r and column c.
-func (d *dot) sums(r, c int) string { return fmt.Sprintf("%d(BX)", 128*c+32*r) }
-
 func (d *dot) write() {
 	name := fmt.Sprintf("dot%sx%d", d.format, d.cols)
 	frame := 0
 	if d.elements == 256 {
-		frame = d.atBlock() + 128 + 64
+		frame = d.scratch() + 64
 	}
 	d.begin(name, dotParams, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
 		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.", name, d.format, d.cols))
@@ -123,11 +117,18 @@ func (d *dot) write() {
 	d.arg("y", "CX")
 	for c := range d.cols {
 		if d.elements == 256 {
-			d.reduce([4]string{d.sums(0, c), d.sums(1, c), d.sums(2, c), d.sums(3, c)})
+			if d.cols == 1 {
+				d.p("VHADDPS Y11, Y10, Y0")
+			} else {
+				d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
+				d.p("VHADDPS %s, Y0, Y0", d.rowSums(1, c))
+			}
+			d.p("VHADDPS Y0, Y0, Y0")
 		} else {
-			d.p("VEXTRACTF128 $1, Y%d, X0", d.acc(c))
-			d.p("VADDPS X%d, X0, X0", d.acc(c))
+			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
 		}
+		d.p("VEXTRACTF128 $1, Y0, X1")
+		d.p("VMOVLHPS X1, X0, X0")
 		if c > 0 {
 			d.p("ADDQ %s, CX", d.param("ldy"))
 		}
@@ -149,10 +150,15 @@ func (d *dot) clear() {
 		}
 		return
 	}
+	if d.cols == 1 {
+		d.p("VXORPS Y10, Y10, Y10")
+		d.p("VXORPS Y11, Y11, Y11")
+		return
+	}
 	d.p("VXORPS Y0, Y0, Y0")
 	for c := range d.cols {
-		for r := range 4 {
-			d.p("VMOVAPS Y0, %s", d.sums(r, c))
+		for r := range 2 {
+			d.p("VMOVAPS Y0, %s", d.rowSums(r, c))
 		}
 	}
 }
@@ -187,23 +193,12 @@ func (d *dot) interleave(unit, add string, a, b, temp int) {
 	d.p("%s Y%d, Y%d, Y%d", add, temp, a, a)
 }
 
-// interleaveLanes adds the low and the high lane of a, and those of b, into the low and the high lane of a.
-func (d *dot) interleaveLanes(add string, a, b, temp int) {
-	d.p("VPERM2I128 $0x20, Y%d, Y%d, Y%d", b, a, temp)
-	d.p("VPERM2I128 $0x31, Y%d, Y%d, Y%d", b, a, a)
-	d.p("%s Y%d, Y%d, Y%d", add, temp, a, a)
-}
-
-// multiply puts the products of the unsigned weights in Yw with 32 activations at x (a register or memory) into Yto, as words.
-func (d *dot) multiply(w int, x string, to int) { d.p("VPMADDUBSW %s, Y%d, Y%d", x, w, to) }
-
-// multiplySigned puts the products of the signed weights in Yw with 32 activations at x into Yto, as dwords, using Ytemp. The signs
+// multiplySigned puts the products of the signed weights in Yw with 32 activations in Yx into Yto, which may be Yw, as dwords, using Ytemp. The signs
 // of the weights go to the activations; magnitudes of 128 have room in the unsigned operand.
-func (d *dot) multiplySigned(w int, x string, to, temp int) {
-	d.p("VMOVDQU %s, Y%d", x, to)
-	d.p("VPSIGNB Y%d, Y%d, Y%d", w, to, to)
-	d.p("VPABSB Y%d, Y%d", w, temp)
-	d.p("VPMADDUBSW Y%d, Y%d, Y%d", to, temp, to)
+func (d *dot) multiplySigned(w, x, to, temp int) {
+	d.p("VPSIGNB Y%d, Y%d, Y%d", w, x, temp)
+	d.p("VPABSB Y%d, Y%d", w, to)
+	d.p("VPMADDUBSW Y%d, Y%d, Y%d", temp, to, to)
 	d.p("VPMADDWD %s, Y%d, Y%d", d.ones(), to, to)
 }
 

@@ -1,317 +1,504 @@
 package main
 
-// Dot kernels of the super-blocks of 256 elements. Rows come one after the other: Y0 to Y7 are the weights of the row's 8 groups of 32, Y13 and
-// Y14 its scales. The vectors that are interleaved and added are those of the groups. With a scale for every 16 elements the halves of a
-// group are the lanes; then there are two vectors, of 4 groups each, and their scales have the order 0 2 4 6 1 3 5 7, as have the
-// activations' sums of 16.
+import "fmt"
 
-// addColumn adds something to the sums of row r and column c: add takes the register that holds them.
-func (d *dot) addColumn(r, c int, add func(sum int)) {
-	d.p("VMOVAPS %s, Y12", d.sums(r, c))
-	add(12)
-	d.p("VMOVAPS Y12, %s", d.sums(r, c))
-}
+// Dot kernels of the super-blocks of 256 elements. As in dot32.go a lane belongs to one row: rows r and r+2, r 0 or 1, are a pair. A run is 64
+// elements, two groups: the halves of 16 of a pair are in Y0 to Y3. Their products with activations are in the same registers if there is one column,
+// else in Y4 to Y7. The sums of the four groups of two runs, half a block, come together in four dwords of each lane.
+//
+// With one column both pairs are multiplied before the next run, as they share the activations in Y4 to Y7. Then Y8 and Y9 are the sums of half a
+// block, Y10 and Y11 those of the rows, Y12 and Y13 what belongs to a pair. With more columns one pair comes after the other: Y8 to Y11 are the
+// columns' sums of half a block, those of the rows are in the scratch, and Y12 belongs to the pair. Y14 and Y15 are for intermediate values.
+//
+// The integer scales of groups or halves, 16 bits, are multiplied in by the VPMADDWD that adds neighbours.
 
-// headersScales6 decodes the headers of Q4_K or Q5_K blocks of all rows into the scratch: 8 scales and 8 minimums, bytes, for each; then d and
-// dmin of rows 0, 2, 1, 3.
-func (d *dot) headersScales6() {
-	for i := range 2 { // rows 2i and 2i+1 in the lanes of Yi
-		d.p("VMOVDQU %s, X%d", d.w(2*i, 0), i)
-		d.p("VINSERTI128 $1, %s, Y%d, Y%d", d.w(2*i+1, 0), i, i)
-	}
-	d.p("VPUNPCKLDQ Y1, Y0, Y2")
-	d.p("VEXTRACTI128 $1, Y2, X3")
-	d.p("VPUNPCKLQDQ X3, X2, X2")
-	d.p("VCVTPH2PS X2, Y2")
-	d.p("VMOVAPS Y2, %d(BX)", d.atBlock()+64)
-	for i := range 2 {
-		headerScales6(d.file, "Y", i, 3, 4)
-		d.p("VMOVDQA Y3, %d(BX)", d.atBlock()+32*i)
-	}
-}
+// The scratch: the sums of a pair's rows for column c; a factor for each lane of what is scaled, and one of what is added for the activations' sums; and
+// room for a header.
+func (d *dot) rowSums(r, c int) string { return fmt.Sprintf("%d(BX)", 64*c+32*r) }
+func (d *dot) factor(r int) string     { return fmt.Sprintf("%d(BX)", 64*d.cols+32*r) }
+func (d *dot) minimum(r int) string    { return fmt.Sprintf("%d(BX)", 64*d.cols+64+32*r) }
+func (d *dot) header(at int) string    { return fmt.Sprintf("%d(BX)", 64*d.cols+128+at) }
+func (d *dot) scratch() int            { return 64*d.cols + 128 + 64 }
 
-// scales6 puts d*scale of row r into Y13 and dmin*min into Y14.
-func (d *dot) scales6(r int) {
-	for i := range 2 {
-		d.p("VPMOVZXBD %d(BX), Y%d", d.atBlock()+16*r+8*i, 13+i)
-		d.p("VCVTDQ2PS Y%d, Y%d", 13+i, 13+i)
-		d.p("VBROADCASTSS %d(BX), Y8", d.atBlock()+64+[]int{0, 16, 8, 24}[r]+4*i)
-		d.p("VMULPS Y8, Y%d, Y%d", 13+i, 13+i)
-	}
-}
-
-// scaleGroups adds the sums of 8 groups in Y8, dwords, times their scales in Y13.
-func (d *dot) scaleGroups(r, c int, more func(sum int)) {
-	d.p("VCVTDQ2PS Y8, Y8")
-	d.p("VMULPS %s, Y13, Y9", d.sc(c, 0))
-	d.addColumn(r, c, func(sum int) {
-		d.p("VFMADD231PS Y9, Y8, Y%d", sum)
-		if more != nil {
-			more(sum)
-		}
-	})
-}
-
-// fourGroups interleaves and adds the products of groups first to first+3 with column c into Yto, words, using the three registers after it.
-func (d *dot) fourGroups(c, first, to int) {
-	d.multiply(first, d.q(c, 32*first), to)
-	d.multiply(first+1, d.q(c, 32*first+32), to+1)
-	d.interleave("DQ", "VPADDW", to, to+1, to+2)
-	d.multiply(first+2, d.q(c, 32*first+64), to+1)
-	d.multiply(first+3, d.q(c, 32*first+96), to+2)
-	d.interleave("DQ", "VPADDW", to+1, to+2, to+3)
-	d.interleave("QDQ", "VPADDW", to, to+1, to+2)
-}
-
-func blockQ4_K(d *dot) {
+// pair is the register of what belongs to pair r.
+func (d *dot) pair(r int) int {
 	if d.cols == 1 {
-		pairsQ4_K(d)
+		return 12 + r
+	}
+	return 12
+}
+
+// products is the first of the four registers of a run's products.
+func (d *dot) products() int {
+	if d.cols == 1 {
+		return 0
+	}
+	return 4
+}
+
+// superBlock describes how the blocks of a format are multiplied.
+type superBlock struct {
+	// header prepares what rows r and r+2 need for their whole blocks: the pair's register, the factors in the scratch. It may use Y0 to Y7.
+	header func(d *dot, r int)
+	// half does the same before the runs of half a block; nil if there is nothing to do.
+	half func(d *dot, r, half int)
+	// load puts a run of rows r and r+2 into Y0 to Y3.
+	load func(d *dot, r, run int)
+	// group is the first or second group of a run.
+	group func(run, i int) int
+	// signed weights are multiplied by the format itself; of others run makes the products, words.
+	signed bool
+	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in the first register of the products.
+	sum func(d *dot, r, run int)
+	// join is how these sums and those of the next run are interleaved, and add how they are added: QDQ where runs are groups 0 1 and 2 3, DQ for
+	// 0 2 and 1 3; VPADDW or VPADDD.
+	join, add string
+	// prepare makes Y0 and Y1, for half a block, of the pair's register.
+	prepare func(d *dot, r, half int)
+	// scale makes float32 of the groups' sums in Yr, multiplied with their scales, but for the activations'.
+	scale func(d *dot, r int)
+	// factors is the operand of what is left to multiply with.
+	factors func(d *dot, r int) string
+	// offset adds to Ysum what minimums or an offset make for column c; nil if there are none.
+	offset func(d *dot, r, sum, c, half int)
+}
+
+func (b *superBlock) block(d *dot) {
+	if d.cols > 1 {
+		for r := range 2 {
+			b.header(d, r)
+			for half := range 2 {
+				b.begin(d, r, half)
+				for run := 2 * half; run < 2*half+2; run++ {
+					b.load(d, r, run)
+					for c := range d.cols {
+						b.activations(d, c, run)
+						b.run(d, r, run, 8+c)
+					}
+				}
+				b.end(d, r, half)
+			}
+		}
 		return
 	}
-	d.headersScales6()
-	for r := range 4 {
-		d.nibblePairs(r, 16)
-		d.scales6(r)
-		for c := range d.cols {
-			d.fourGroups(c, 0, 8)
-			d.fourGroups(c, 4, 9)
-			d.interleaveLanes("VPADDW", 8, 9, 10) // 8 * 2*15*127 in a word
-			d.p("VPMADDWD %s, Y8, Y8", d.ones())
-			d.scaleGroups(r, c, func(sum int) { d.p("VFNMADD231PS %s, Y14, Y%d", d.s(c, 0), sum) })
-		}
+	for r := range 2 {
+		b.header(d, r)
 	}
-}
-
-func blockQ5_K(d *dot) {
-	sixteens := d.constant("sixteens", repeat(4, 0x1010101010101010)...)
-	d.headersScales6()
-	for r := range 4 {
-		d.nibblePairs(r, 48)
-		d.p("VMOVDQU %s, Y8", d.w(r, 16))
-		for g := range 8 {
-			if g < 4 {
-				d.p("VPSLLW $%d, Y8, Y9", 4-g)
-			} else {
-				d.p("VPSRLW $%d, Y8, Y9", g-4)
-			}
-			d.p("VPAND %s, Y9, Y9", sixteens)
-			d.p("VPOR Y9, Y%d, Y%d", g, g)
-		}
-		d.scales6(r)
-		for c := range d.cols {
-			d.fourGroups(c, 0, 8)
-			d.fourGroups(c, 4, 9) // 4 * 2*31*127 in a word
-			d.p("VPMADDWD %s, Y8, Y8", d.ones())
-			d.p("VPMADDWD %s, Y9, Y9", d.ones())
-			d.interleaveLanes("VPADDD", 8, 9, 10)
-			d.scaleGroups(r, c, func(sum int) { d.p("VFNMADD231PS %s, Y14, Y%d", d.s(c, 0), sum) })
-		}
-	}
-}
-
-// nibblePairs loads the weights of row r: four runs of 32 bytes, each with 32 elements low and 32 high.
-func (d *dot) nibblePairs(r, offset int) {
-	for j := range 4 {
-		d.p("VMOVDQU %s, Y%d", d.w(r, offset+32*j), 2*j+1)
-		d.p("VPAND Y15, Y%d, Y%d", 2*j+1, 2*j)
-		d.p("VPSRLW $4, Y%d, Y%d", 2*j+1, 2*j+1)
-		d.p("VPAND Y15, Y%d, Y%d", 2*j+1, 2*j+1)
-	}
-}
-
-func blockIQ4_XS(d *dot) {
-	topShift := d.constant("scaleTops", 0x0000001200000010, 0x0000001600000014, 0x0000001a00000018, 0x0000001e0000001c)
-	lowShift := d.constant("scaleNibbles", 0x0000000400000000, 0x0000000c00000008, 0x0000001400000010, 0x0000001c00000018)
-	same := func(name string, v uint32) string {
-		return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
-	}
-	for r := range 4 {
-		d.p("VMOVDQU %s, Y9", codebook(d.file))
-		for g := range 8 {
-			d.nibblesOf(r, 8+16*g, g)
-			d.p("VPSHUFB Y%d, Y9, Y%d", g, g)
-		}
-		d.p("VPBROADCASTD %s, Y13", d.w(r, 0)) // d, top bits of the scales
-		d.p("VPBROADCASTD %s, Y9", d.w(r, 4))  // their low four bits
-		d.p("VCVTPH2PS X13, X8")
-		d.p("VBROADCASTSS X8, Y8")
-		d.p("VPSRLVD %s, Y13, Y13", topShift)
-		d.p("VPSRLVD %s, Y9, Y9", lowShift)
-		d.p("VPAND %s, Y13, Y13", same("three", 3))
-		d.p("VPAND %s, Y9, Y9", same("fifteen", 15))
-		d.p("VPSLLD $4, Y13, Y13")
-		d.p("VPOR Y9, Y13, Y13")
-		d.p("VPSUBD %s, Y13, Y13", same("thirtyTwo", 32))
-		d.p("VCVTDQ2PS Y13, Y13")
-		d.p("VMULPS Y8, Y13, Y13")
-		for c := range d.cols {
-			for half := range 2 {
-				to := 8 + half
-				for pair := range 2 {
-					g := 4*half + 2*pair
-					d.multiplySigned(g, d.q(c, 32*g), to+pair, 14)
-					d.multiplySigned(g+1, d.q(c, 32*g+32), to+pair+1, 14)
-					d.interleave("DQ", "VPADDD", to+pair, to+pair+1, 14)
-				}
-				d.interleave("QDQ", "VPADDD", to, to+1, 14)
-			}
-			d.interleaveLanes("VPADDD", 8, 9, 10)
-			d.scaleGroups(r, c, nil)
-		}
-	}
-}
-
-// halves16 orders 16 bytes as the halves of groups of 32 come in two vectors.
-func (d *dot) halves16() string {
-	return d.constant("halves16", repeat(2, 0x0705030106040200, 0x0f0d0b090e0c0a08)...)
-}
-
-// scales16 widens the 16 signed scales in X13, ordered as above, into Y13 and Y14, times the float16 at factor of row r. For integers with an offset
-// it adds minusOffset times the scales times the activations' sums.
-func (d *dot) scales16(r, factor int, minusOffset string) {
-	d.p("VPSRLDQ $8, X13, X14")
-	d.p("VPBROADCASTW %s, X8", d.w(r, factor))
-	d.p("VCVTPH2PS X8, Y8")
 	for half := range 2 {
-		d.p("VPMOVSXBD X%d, Y%d", 13+half, 13+half)
-		d.p("VCVTDQ2PS Y%d, Y%d", 13+half, 13+half)
-		d.p("VMULPS Y8, Y%d, Y%d", 13+half, 13+half)
-	}
-	if minusOffset != "" {
-		for half := range 2 {
-			d.p("VMULPS %s, Y%d, Y%d", minusOffset, 13+half, 8+half)
+		for r := range 2 {
+			b.begin(d, r, half)
 		}
-		d.addSums16(r, "VFMADD231PS")
+		for run := 2 * half; run < 2*half+2; run++ {
+			b.activations(d, 0, run)
+			for r := range 2 {
+				b.load(d, r, run)
+				b.run(d, r, run, 8+r)
+			}
+		}
+		for r := range 2 {
+			b.end(d, r, half)
+		}
 	}
 }
 
-// addSums16 adds, or subtracts, the activations' sums of 16 times Y8 and Y9.
-func (d *dot) addSums16(r int, instruction string) {
+func (b *superBlock) begin(d *dot, r, half int) {
+	if b.half != nil {
+		b.half(d, r, half)
+	}
+}
+
+// activations loads those of a run into Y4 to Y7.
+func (b *superBlock) activations(d *dot, c, run int) {
+	for i := range 4 {
+		d.p("VBROADCASTI128 %s, Y%d", d.q(c, 32*b.group(run, i/2)+16*(i%2)), 4+i)
+	}
+}
+
+// run multiplies, and adds to the sums of half a block in Yto.
+func (b *superBlock) run(d *dot, r, run, to int) {
+	p := d.products()
+	if !b.signed {
+		for i := range 4 {
+			d.p("VPMADDUBSW Y%d, Y%d, Y%d", 4+i, i, p+i)
+		}
+	}
+	b.sum(d, r, run)
+	if run%2 == 0 {
+		d.p("VMOVDQA Y%d, Y%d", p, to)
+	} else {
+		d.interleave(b.join, b.add, to, p, 14)
+	}
+}
+
+// end adds half a block to the sums of the rows.
+func (b *superBlock) end(d *dot, r, half int) {
+	b.prepare(d, r, half)
 	for c := range d.cols {
-		d.addColumn(r, c, func(sum int) {
-			for half := range 2 {
-				d.p("%s %s, Y%d, Y%d", instruction, d.h(c, 32*half), 8+half, sum)
-			}
-		})
-	}
-}
-
-// scaleHalves adds the sums of the halves of four groups in Y8, dwords, times their scales: those of the first or the last four groups.
-func (d *dot) scaleHalves(r, c, last int) {
-	d.p("VCVTDQ2PS Y8, Y8")
-	d.p("VBROADCASTF128 %s, Y9", d.sc(c, 16*last))
-	d.p("VMULPS Y%d, Y9, Y9", 13+last)
-	d.addColumn(r, c, func(sum int) { d.p("VFMADD231PS Y9, Y8, Y%d", sum) })
-}
-
-func blockQ6_K(d *dot) {
-	pairs := d.constant("topPairs", repeat(4, 0x3030303030303030)...)
-	for r := range 4 {
-		for half := range 2 {
-			d.p("VMOVDQU %s, Y8", d.w(r, 64*half))
-			d.p("VMOVDQU %s, Y9", d.w(r, 64*half+32))
-			d.p("VMOVDQU %s, Y10", d.w(r, 128+32*half))
-			for g := range 4 { // low halves of Y8, of Y9, high halves of Y8, of Y9; two more bits in Y10
-				to, low := 4*half+g, 8+g%2
-				if g >= 2 {
-					d.p("VPSRLW $4, Y%d, Y%d", low, low)
-				}
-				d.p("VPAND Y15, Y%d, Y%d", low, to)
-				top := 10
-				if g != 2 {
-					top = 11
-					d.p("%s, Y10, Y11", []string{"VPSLLW $4", "VPSLLW $2", "", "VPSRLW $2"}[g])
-				}
-				d.p("VPAND %s, Y%d, Y11", pairs, top)
-				d.p("VPOR Y11, Y%d, Y%d", to, to)
-			}
+		groups, sum := 8+c, 4
+		if d.cols == 1 {
+			groups, sum = 8+r, 10+r
+		} else {
+			d.p("VMOVAPS %s, Y%d", d.rowSums(r, c), sum)
 		}
-		d.p("VMOVDQU %s, X13", d.w(r, 192))
-		d.p("VPSHUFB %s, X13, X13", d.halves16())
-		d.scales16(r, 208, d.constant("minus32", dwordsOf(func(int) uint32 { return 0xc2000000 })...))
-		for c := range d.cols {
-			for last := range 2 {
-				for pair := range 2 {
-					g := 4*last + 2*pair
-					d.multiply(g, d.q(c, 32*g), 8+pair)
-					d.multiply(g+1, d.q(c, 32*g+32), 9+pair)
-					d.interleave("DQ", "VPADDW", 8+pair, 9+pair, 10+pair) // 2 * 2*63*127 in a word
-					d.p("VPMADDWD %s, Y%d, Y%d", d.ones(), 8+pair, 8+pair)
-				}
-				d.interleave("QDQ", "VPADDD", 8, 9, 10)
-				d.scaleHalves(r, c, last)
-			}
+		b.scale(d, groups)
+		d.p("VBROADCASTF128 %s, Y5", d.sc(c, 16*half))
+		d.p("VMULPS Y5, Y%d, Y%d", groups, groups)
+		d.p("VFMADD231PS %s, Y%d, Y%d", b.factors(d, r), groups, sum)
+		if b.offset != nil {
+			b.offset(d, r, sum, c, half)
+		}
+		if d.cols > 1 {
+			d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
 		}
 	}
 }
 
-// bitPairs loads the weights of row r, two bits each, from two runs of 32 bytes at offset.
-func (d *dot) bitPairs(r, offset int) {
+func convertSums(d *dot, r int)       { d.p("VCVTDQ2PS Y%d, Y%d", r, r) }
+func pairFactor(d *dot, r int) string { return d.factor(r) }
+func consecutive(run, i int) int      { return 2*run + i }
+func alternating(run, i int) int      { return 4*(run/2) + run%2 + 2*i }
+func (d *dot) dwords(name string, v uint32) string {
+	return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
+}
+
+// The formats with scales and minimums of 6 bits for every 32 elements. The pair's register has the bytes of both rows: 8 scales, 8 minimums. Before
+// the first pair the factors of all rows, d dmin of rows 0, 1, 2, 3, go to the scratch.
+
+func headerScales6Lanes(d *dot, r int) {
+	if r == 0 {
+		for i := range 2 {
+			d.lanes(i, 0, i)
+		}
+		d.p("VPUNPCKLDQ Y1, Y0, Y2")
+		d.p("VPERMQ $0x08, Y2, Y2")
+		d.p("VCVTPH2PS X2, Y2")
+		for i, at := range []string{d.factor(0), d.minimum(0), d.factor(1), d.minimum(1)} {
+			d.p("VPERMILPS $%d, Y2, Y3", 0x55*i)
+			d.p("VMOVAPS Y3, %s", at)
+		}
+	} else if d.cols > 1 {
+		d.lanes(1, 0, 1)
+	}
+	headerScales6(d.file, "Y", r, d.pair(r), 14)
+}
+
+// scaleWords puts the bytes at a, b, c and d of pair r's register, each as two equal words, into Yto.
+func (d *dot) scaleWords(r, to int, bytes ...int) {
+	name := "scaleWords"
+	for _, b := range bytes {
+		name += fmt.Sprintf("_%d", b)
+	}
+	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(name, bytesOf(func(i int) int {
+		if i%2 == 1 {
+			return 0x80
+		}
+		return bytes[i%16/4]
+	})...), d.pair(r), to)
+}
+
+// minimums6 puts the minimums of four groups, float32, into Y1.
+func minimums6(d *dot, r, half int) {
+	d.p("VPSHUFB %s, Y%d, Y1", d.constant(fmt.Sprintf("minimumDwords%d", half), bytesOf(func(i int) int {
+		if i%4 > 0 {
+			return 0x80
+		}
+		return 8 + 4*half + i%16/4
+	})...), d.pair(r))
+	d.p("VCVTDQ2PS Y1, Y1")
+}
+
+func subtractMinimums(d *dot, r, sum, c, half int) {
+	d.p("VBROADCASTF128 %s, Y6", d.s(c, 16*half))
+	d.p("VMULPS Y1, Y6, Y6")
+	d.p("VFNMADD231PS %s, Y6, Y%d", d.minimum(r), sum)
+}
+
+// nibbleRun: two times 16 bytes, with one group low and the next one high; mask has what remains of them.
+func (d *dot) nibbleRun(r, offset int, mask string) {
+	for i := range 2 {
+		d.lanes(r, offset+16*i, 2+i)
+		d.p("VPAND %s, Y%d, Y%d", mask, 2+i, i)
+		d.p("VPSRLW $4, Y%d, Y%d", 2+i, 2+i)
+		d.p("VPAND %s, Y%d, Y%d", mask, 2+i, 2+i)
+	}
+}
+
+// addHalves adds products of weights whose groups have one scale.
+func addHalves(d *dot) {
+	p := d.products()
+	d.p("VPADDW Y%d, Y%d, Y%d", p+1, p, p)
+	d.p("VPADDW Y%d, Y%d, Y%d", p+3, p+2, p+2)
+	d.interleave("DQ", "VPADDW", p, p+2, p+1)
+}
+
+var superBlockQ4_K = &superBlock{
+	header: headerScales6Lanes,
+	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run, "Y15") },
+	group:  consecutive,
+	sum:    func(d *dot, _, _ int) { addHalves(d) },
+	join:   "QDQ",
+	add:    "VPADDW", // 8 * 2*15*127 in a word
+	prepare: func(d *dot, r, half int) {
+		d.scaleWords(r, 0, 4*half, 4*half+1, 4*half+2, 4*half+3)
+		minimums6(d, r, half)
+	},
+	scale: func(d *dot, r int) {
+		d.p("VPMADDWD Y0, Y%d, Y%d", r, r)
+		convertSums(d, r)
+	},
+	factors: pairFactor,
+	offset:  subtractMinimums,
+}
+
+var superBlockQ5_K = &superBlock{
+	header: headerScales6Lanes,
+	load: func(d *dot, r, run int) {
+		d.nibbleRun(r, 48+32*run, d.nibbles())
+		for i := range 2 {
+			d.lanes(r, 16+16*i, 14)
+			d.orBits(14, 2*run, 4, "sixteens", 0x1010101010101010, i)
+			d.orBits(14, 2*run+1, 4, "sixteens", 0x1010101010101010, 2+i)
+		}
+	},
+	group: consecutive,
+	sum: func(d *dot, r, run int) {
+		addHalves(d) // 4 * 2*31*127 in a word
+		d.scaleWords(r, 14, 2*run, 2*run+1, 2*run, 2*run+1)
+		d.p("VPMADDWD Y14, Y%d, Y%d", d.products(), d.products())
+	},
+	join:    "QDQ",
+	add:     "VPADDD",
+	prepare: minimums6,
+	scale:   convertSums,
+	factors: pairFactor,
+	offset:  subtractMinimums,
+}
+
+// orBits moves bits of Yfrom, of each byte those from bit `at` on, to bit `want`, and adds those of the mask to Yto. It uses Y15.
+func (d *dot) orBits(from, at, want int, mask string, bits uint64, to int) {
+	switch {
+	case at < want:
+		d.p("VPSLLW $%d, Y%d, Y15", want-at, from)
+	case at > want:
+		d.p("VPSRLW $%d, Y%d, Y15", at-want, from)
+	}
+	if at != want {
+		from = 15
+	}
+	d.p("VPAND %s, Y%d, Y15", d.constant(mask, repeat(4, bits)...), from)
+	d.p("VPOR Y15, Y%d, Y%d", to, to)
+}
+
+// The formats with a scale for every 16 elements. The pair's register has the 8 scales of half a block, words, of both rows. For integers with an
+// offset, or minimums, Y0 and Y1 are what is multiplied with the activations' sums of 16, times 2^16: those of the first halves of the groups, then
+// those of the second halves. The runs of half a block are groups 0 and 2, and 1 and 3.
+
+// rowFactors puts the float16 at offset of the blocks of rows r and r+2 into all dwords of their lanes of Y0.
+func (d *dot) rowFactors(r, offset int) {
+	d.p("VPBROADCASTW %s, X0", d.w(r, offset))
+	d.p("VPBROADCASTW %s, X1", d.w(r+2, offset))
+	d.p("VPUNPCKLQDQ X1, X0, X0")
+	d.p("VCVTPH2PS X0, Y0")
+}
+
+// offsetFactors are those at offset, times a constant.
+func (d *dot) offsetFactors(r, offset int, name string, constant uint32) {
+	d.rowFactors(r, offset)
+	d.p("VMULPS %s, Y0, Y1", d.dwords(name, constant))
+	d.p("VMOVAPS Y1, %s", d.minimum(r))
+}
+
+// pairBytes puts 8 bytes of each row into the pair's register.
+func (d *dot) pairBytes(r, offset int) {
+	d.p("VMOVQ %s, X%d", d.w(r, offset), d.pair(r))
+	d.p("VMOVHPS %s, X%d, X%d", d.w(r+2, offset), d.pair(r), d.pair(r))
+}
+
+// sixteenths makes Y0 and Y1 of words in Yfrom.
+func (d *dot) sixteenths(from int) {
+	d.p("VPAND %s, Y%d, Y1", d.constant("highWords", repeat(4, 0xffff0000ffff0000)...), from)
+	d.p("VPSLLD $16, Y%d, Y0", from)
+	d.p("VCVTDQ2PS Y0, Y0")
+	d.p("VCVTDQ2PS Y1, Y1")
+}
+
+func sixteenthsOfScales(d *dot, r, _ int) { d.sixteenths(d.pair(r)) }
+
+func addSixteenths(d *dot, r, sum, c, half int) {
+	d.p("VBROADCASTF128 %s, Y5", d.h(c, 32*half))
+	d.p("VBROADCASTF128 %s, Y6", d.h(c, 32*half+16))
+	d.p("VMULPS Y0, Y5, Y5")
+	d.p("VFMADD231PS Y1, Y6, Y5")
+	d.p("VFMADD231PS %s, Y5, Y%d", d.minimum(r), sum)
+}
+
+// scaleHalves multiplies products of weights whose halves of groups have scales of their own with these.
+func scaleHalves(d *dot, r, run int) {
+	p := d.products()
+	for i := range 2 {
+		a := p + 2*i
+		d.interleave("DQ", "VPADDW", a, a+1, 14) // 4 * 63*127 in a word
+		w := 2*(run%2) + 4*i
+		d.p("VPSHUFB %s, Y%d, Y14", d.constant(fmt.Sprintf("wordsTwice%d", w), bytesOf(func(i int) int {
+			return 2*(w+i/4%2) + i%2
+		})...), d.pair(r))
+		d.p("VPMADDWD Y14, Y%d, Y%d", a, a)
+	}
+	d.interleave("DQ", "VPADDD", p, p+2, 14)
+}
+
+var superBlockQ6_K = &superBlock{
+	header: func(d *dot, r int) {
+		d.offsetFactors(r, 208, "minus32by16", 0xba000000) // -32 / 2^16
+		d.p("VMOVAPS Y0, %s", d.factor(r))
+	},
+	half: func(d *dot, r, half int) {
+		d.pairBytes(r, 192+8*half)
+		d.p("VPMOVSXBW X%d, Y%d", d.pair(r), d.pair(r))
+	},
+	load: func(d *dot, r, run int) {
+		d.nibbleRun(r, 32*run, d.nibbles())
+		for i := range 2 {
+			d.lanes(r, 128+32*(run/2)+16*i, 14)
+			d.orBits(14, 2*(run%2), 4, "topPairs", 0x3030303030303030, i)
+			d.orBits(14, 2*(run%2)+4, 4, "topPairs", 0x3030303030303030, 2+i)
+		}
+	},
+	group:   alternating,
+	sum:     scaleHalves,
+	join:    "DQ",
+	add:     "VPADDD",
+	prepare: sixteenthsOfScales,
+	scale:   convertSums,
+	factors: pairFactor,
+	offset:  addSixteenths,
+}
+
+// bitPairRun: two times 16 bytes with two bits of four groups.
+func (d *dot) bitPairRun(r, offset, run int) {
 	pairs := d.constant("lowPairs", repeat(4, 0x0303030303030303)...)
-	for run := range 2 {
-		d.p("VMOVDQU %s, Y8", d.w(r, offset+32*run))
-		for j := range 4 {
-			to, from := 4*run+j, 8
-			if j > 0 {
-				d.p("VPSRLW $%d, Y8, Y%d", 2*j, to)
-				from = to
-			}
-			d.p("VPAND %s, Y%d, Y%d", pairs, from, to)
+	for i := range 2 {
+		d.lanes(r, offset+32*(run/2)+16*i, i)
+		d.p("VPSRLW $%d, Y%d, Y%d", 2*(run%2)+4, i, 2+i)
+		if run%2 == 1 {
+			d.p("VPSRLW $2, Y%d, Y%d", i, i)
 		}
+		d.p("VPAND %s, Y%d, Y%d", pairs, i, i)
+		d.p("VPAND %s, Y%d, Y%d", pairs, 2+i, 2+i)
 	}
 }
 
-// smallGroups16 multiplies weights below 8, whose sums of four groups fit a word, with all columns.
-func (d *dot) smallGroups16(r int) {
-	for c := range d.cols {
-		for last := range 2 {
-			d.fourGroups(c, 4*last, 8)
-			d.p("VPMADDWD %s, Y8, Y8", d.ones())
-			d.scaleHalves(r, c, last)
-		}
-	}
+// Q2_K's scales are low halves of bytes; the high halves are minimums, which stay in the scratch until the half block ends.
+var superBlockQ2_K = &superBlock{
+	header: func(d *dot, r int) {
+		d.offsetFactors(r, 82, "minusBy16", 0xb7800000) // -1 / 2^16
+		d.rowFactors(r, 80)
+		d.p("VMOVAPS Y0, %s", d.factor(r))
+	},
+	half: func(d *dot, r, half int) {
+		d.pairBytes(r, 8*half)
+		d.p("VPMOVZXBW X%d, Y%d", d.pair(r), d.pair(r))
+		d.p("VPSRLW $4, Y%d, Y14", d.pair(r))
+		d.p("VMOVDQA Y14, %s", d.header(32*r))
+		d.p("VPAND %s, Y%d, Y%d", d.nibbles(), d.pair(r), d.pair(r))
+	},
+	load:  func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
+	group: alternating,
+	sum:   scaleHalves,
+	join:  "DQ",
+	add:   "VPADDD",
+	prepare: func(d *dot, r, _ int) {
+		d.p("VMOVDQA %s, Y2", d.header(32*r))
+		d.sixteenths(2)
+	},
+	scale:   convertSums,
+	factors: pairFactor,
+	offset:  addSixteenths,
 }
 
-func blockQ2_K(d *dot) {
-	for r := range 4 {
-		d.bitPairs(r, 16)
-		d.p("VMOVDQU %s, X13", d.w(r, 0)) // scales low, minimums high
-		d.p("VPSHUFB %s, X13, X13", d.halves16())
-		d.p("VPSRLW $4, X13, X8")
-		d.p("VPAND X15, X8, X8")
-		d.p("VPAND X15, X13, X13")
-		d.p("VPSRLDQ $8, X8, X9")
-		d.p("VPBROADCASTW %s, X10", d.w(r, 82))
-		d.p("VCVTPH2PS X10, Y10")
-		for half := range 2 {
-			d.p("VPMOVZXBD X%d, Y%d", 8+half, 8+half)
-			d.p("VCVTDQ2PS Y%d, Y%d", 8+half, 8+half)
-			d.p("VMULPS Y10, Y%d, Y%d", 8+half, 8+half)
+var superBlockQ3_K = &superBlock{
+	header: func(d *dot, r int) {
+		for i := range 2 {
+			d.p("VMOVDQU %s, X4", d.w(r+2*i, 94))
+			scalesQ3_K(d.file, 4, 6+i, 5, 14)
 		}
-		d.addSums16(r, "VFNMADD231PS")
-		d.scales16(r, 80, "")
-		d.smallGroups16(r)
-	}
+		d.p("VPUNPCKLQDQ X7, X6, X4")
+		d.p("VMOVDQA X4, %s", d.header(32*r))
+		d.p("VPUNPCKHQDQ X7, X6, X4")
+		d.p("VMOVDQA X4, %s", d.header(32*r+16))
+		d.offsetFactors(r, 108, "minus4by16", 0xb8800000) // -4 / 2^16
+		d.p("VMOVAPS Y0, %s", d.factor(r))
+	},
+	half: func(d *dot, r, half int) { d.p("VPMOVSXBW %s, Y%d", d.header(32*r+16*half), d.pair(r)) },
+	load: func(d *dot, r, run int) {
+		d.bitPairRun(r, 32, run)
+		for i := range 2 { // third bits
+			d.lanes(r, 16*i, 14)
+			d.orBits(14, alternating(run, 0), 2, "fours", 0x0404040404040404, i)
+			d.orBits(14, alternating(run, 1), 2, "fours", 0x0404040404040404, 2+i)
+		}
+	},
+	group:   alternating,
+	sum:     scaleHalves,
+	join:    "DQ",
+	add:     "VPADDD",
+	prepare: sixteenthsOfScales,
+	scale:   convertSums,
+	factors: pairFactor,
+	offset:  addSixteenths,
 }
 
-func blockQ3_K(d *dot) {
-	fours := d.constant("fours", repeat(4, 0x0404040404040404)...)
-	for r := range 4 {
-		d.bitPairs(r, 32)
-		d.p("VMOVDQU %s, Y8", d.w(r, 0)) // third bits
-		for g := range 8 {
-			if g < 2 {
-				d.p("VPSLLW $%d, Y8, Y9", 2-g)
-			} else {
-				d.p("VPSRLW $%d, Y8, Y9", g-2)
-			}
-			d.p("VPAND %s, Y9, Y9", fours)
-			d.p("VPOR Y9, Y%d, Y%d", g, g)
+// IQ4_XS has signed values, and scales of 6 bits for every 32 elements. The pair's register has the 8 first bytes of the blocks twice in their lanes: the
+// factor, the top bits of the scales, their low four bits.
+var superBlockIQ4_XS = &superBlock{
+	header: func(d *dot, r int) {
+		d.rowFactors(r, 0)
+		d.p("VMOVAPS Y0, %s", d.factor(r))
+		d.p("VPBROADCASTQ %s, Y0", d.w(r, 0))
+		d.p("VPBROADCASTQ %s, Y1", d.w(r+2, 0))
+		d.p("VPBLENDD $0xF0, Y1, Y0, Y%d", d.pair(r))
+	},
+	load: func(d *dot, r, run int) {
+		d.p("VMOVDQU %s, Y14", codebook(d.file))
+		for i := range 2 {
+			d.lanes(r, 8+32*run+16*i, 2*i+1)
+			d.p("VPAND Y15, Y%d, Y%d", 2*i+1, 2*i)
+			d.p("VPSRLW $4, Y%d, Y%d", 2*i+1, 2*i+1)
+			d.p("VPAND Y15, Y%d, Y%d", 2*i+1, 2*i+1)
 		}
-		d.p("VMOVDQU %s, X8", d.w(r, 94))
-		scalesQ3_K(d.file, 8, 13, 9, 10)
-		d.p("VPSHUFB %s, X13, X13", d.halves16())
-		d.scales16(r, 108, d.constant("minus4", dwordsOf(func(int) uint32 { return 0xc0800000 })...))
-		d.smallGroups16(r)
-	}
+		for i := range 4 {
+			d.p("VPSHUFB Y%d, Y14, Y%d", i, i)
+		}
+	},
+	group:  consecutive,
+	signed: true,
+	sum: func(d *dot, _, _ int) {
+		p := d.products()
+		for i := range 4 {
+			d.multiplySigned(i, 4+i, p+i, 14)
+		}
+		d.p("VPADDD Y%d, Y%d, Y%d", p+1, p, p)
+		d.p("VPADDD Y%d, Y%d, Y%d", p+3, p+2, p+2)
+		d.interleave("DQ", "VPADDD", p, p+2, p+1)
+	},
+	join: "QDQ",
+	add:  "VPADDD",
+	prepare: func(d *dot, r, half int) {
+		shift := func(name string, first, step int) string {
+			return d.constant(fmt.Sprintf("%s%d", name, half), dwordsOf(func(i int) uint32 { return uint32(first + step*(4*half+i%4)) })...)
+		}
+		d.p("VPSHUFD $0xF5, Y%d, Y0", d.pair(r)) // dwords 1 1 3 3
+		d.p("VPSHUFD $0xA0, Y%d, Y1", d.pair(r)) // dwords 0 0 2 2
+		d.p("VPSRLVD %s, Y0, Y0", shift("scaleNibbles", 0, 4))
+		d.p("VPSRLVD %s, Y1, Y1", shift("scaleTops", 16, 2))
+		d.p("VPAND %s, Y0, Y0", d.dwords("fifteen", 15))
+		d.p("VPAND %s, Y1, Y1", d.dwords("three", 3))
+		d.p("VPSLLD $4, Y1, Y1")
+		d.p("VPOR Y1, Y0, Y0")
+		d.p("VPSUBD %s, Y0, Y0", d.dwords("thirtyTwo", 32))
+		d.p("VCVTDQ2PS Y0, Y0")
+		d.p("VMULPS %s, Y0, Y0", d.factor(r))
+	},
+	scale:   convertSums,
+	factors: func(*dot, int) string { return "Y0" },
 }
