@@ -27,7 +27,7 @@ the other, and "@ dN" either with N tokens already in the context. Flags that ta
 64-256*2 or 0-1024+512, and may be given several times. A first run of each test warms up and is not timed.
 
 The share of the peak compares with the multiplications that this processor did at most just before, the share of reading with the bytes
-that it read from memory as four streams for each thread. --ops tells both of every operation.
+that it read from memory between the runs, as four streams for each thread. --ops tells both of every operation.
 
 Examples:
   ggufkit bench -m model.gguf
@@ -136,7 +136,8 @@ func (b *benchRun) model(path string, o infer.Options) error {
 	}
 	defer m.Close()
 	memory := m.Memory()
-	peak := eval.MeasurePeak(f, memory.Threads)
+	meter := eval.NewMeter(f, memory.Threads)
+	defer meter.Close()
 	for _, test := range b.tests {
 		b.done++
 		total := len(b.files) * len(b.configs) * len(b.tests)
@@ -150,7 +151,7 @@ func (b *benchRun) model(path string, o infer.Options) error {
 			b.u.note("test %d of %d: %s, %s: computing the depth", b.done, total, path, test)
 		}
 		result, err := eval.Bench(b.c.Context, m, test, eval.BenchOptions{
-			Runs: b.runs, NoWarmup: b.c.Bool("no-warmup"), Seed: b.c.Uint64("seed"), Trace: b.trace,
+			Runs: b.runs, NoWarmup: b.c.Bool("no-warmup"), Seed: b.c.Uint64("seed"), Trace: b.trace, Meter: meter,
 			Progress: func(run, runs int) {
 				b.u.note("test %d of %d: %s, %s, %s: run %d of %d", b.done, total, path, test, plural(memory.Threads, "thread"), run, runs)
 			},
@@ -158,7 +159,7 @@ func (b *benchRun) model(path string, o infer.Options) error {
 		if err != nil {
 			return err
 		}
-		r.Record(test, result, peak)
+		r.Record(test, result, meter.Peak())
 		if r.OtherPrograms > eval.QuietLimit {
 			b.u.note("warning: the machine is not quiet: other programs kept %.1f processors busy during %s", r.OtherPrograms, test)
 		}

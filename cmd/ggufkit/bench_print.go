@@ -98,7 +98,7 @@ func (p *benchPrinter) table() error {
 func (p *benchPrinter) peaks() {
 	told := map[string]bool{}
 	for _, r := range p.records {
-		line := fmt.Sprintf("peak with %s: %s", plural(r.Threads, "thread"), strings.Join(peakParts(r), ", "))
+		line := fmt.Sprintf("%s, %s: at most %s", r.Test, plural(r.Threads, "thread"), strings.Join(peakParts(r), ", "))
 		if r.PeakInteger+r.PeakFloat+r.PeakRead > 0 && !told[line] {
 			told[line] = true
 			p.u.printf("%s\n", line)
@@ -111,7 +111,7 @@ func peakParts(r *eval.BenchRecord) []string {
 	for _, part := range []struct {
 		value float64
 		what  string
-	}{{r.PeakInteger, "GMAC/s of 8-bit integers"}, {r.PeakFloat, "GMAC/s of float32"}, {r.PeakRead, "GB/s read"}} {
+	}{{r.PeakInteger, "GMAC/s of 8-bit integers"}, {r.PeakFloat, "GMAC/s of float32"}, {r.PeakRead, "GB/s read between the runs"}} {
 		if part.value > 0 {
 			parts = append(parts, fmt.Sprintf("%.1f %s", part.value, part.what))
 		}

@@ -43,6 +43,7 @@ type BenchOptions struct {
 	Seed     uint64 // of the token ids
 	// Trace is the one that the model was loaded with. It is paused while the time is taken, unless it is Timed or has Labels.
 	Trace    *infer.Trace
+	Meter    *Meter                // reads before and after each run; nil: none
 	Progress func(done, total int) // after each run, the warm-up among them
 }
 
@@ -99,6 +100,9 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 	b.trace.Paused = !b.trace.Timed && !b.trace.Labels
 	watch := WatchBusy()
 	for range o.Runs {
+		if o.Meter != nil {
+			o.Meter.Read()
+		}
 		elapsed, err := b.run(start, t)
 		if err != nil {
 			return nil, err
@@ -107,6 +111,9 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 		step()
 	}
 	r.Others, _ = watch.Others(0)
+	if o.Meter != nil {
+		o.Meter.Read()
+	}
 	if !b.trace.Paused {
 		r.Work = workOf(b.trace.Ops()).times(1 / float64(o.Runs))
 	}

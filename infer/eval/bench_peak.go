@@ -4,6 +4,7 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/internal/kernel"
+	"github.com/ggufkit/ggufkit/internal/par"
 )
 
 // Work is what a run multiplies and reads: products with weights apart from the rest.
@@ -43,21 +44,56 @@ func (w Work) times(f float64) Work {
 }
 
 // Peak is the most that the processor does in a second with all threads, in 1e9 multiplications and bytes; 0 where it was not measured.
-type Peak kernel.Peak
+type Peak struct {
+	kernel.Peak
+	Read float64 // bytes, as four streams for each thread
+}
 
-// peakMemory bounds what MeasurePeak reads of a file (it reads it four times).
-const peakMemory = 1 << 30
+// Meter measures what the machine can do, with as many threads as work on a model.
+type Meter struct {
+	pool   *par.Pool
+	memory []byte
+	peak   kernel.Peak
+	// What was read so far, each time the same: how often, and the nanoseconds for each byte of all times together.
+	reads int
+	ns    float64
+}
 
-// MeasurePeak measures what a number of threads (0: the cores that the process may use) can do at most. Memory is read in the mapping of
-// a model; of a file below 64 MB that is not measured, since it would tell of caches.
-func MeasurePeak(f *gguf.File, threads int) Peak {
-	var memory []byte
-	if n := min(f.Size-min(f.Size, f.DataOffset), peakMemory); n > 0 {
-		memory, _ = f.Data(&gguf.Tensor{Type: gguf.I8, Shape: []uint64{n}}) // all tensors as one; without it the rest is measured
+// meterMemory bounds what a Meter reads each time.
+const meterMemory = 512 << 20
+
+// NewMeter measures what a number of threads (0: the cores that the process may use) multiply at most. Memory is read in the mapping of a model; of a
+// file below 64 MB that is not measured, since it would tell of caches.
+func NewMeter(f *gguf.File, threads int) *Meter {
+	m := &Meter{pool: kernel.NewPool(threads)}
+	if n := min(f.Size-min(f.Size, f.DataOffset), meterMemory); n > 0 {
+		m.memory, _ = f.Data(&gguf.Tensor{Type: gguf.I8, Shape: []uint64{n}}) // all tensors as one; without it the rest is measured
 	}
-	pool := kernel.NewPool(threads)
-	defer pool.Close()
-	return Peak(kernel.MeasurePeak(pool, memory))
+	m.peak = kernel.MeasurePeak(m.pool)
+	kernel.MeasureRead(m.pool, m.memory) // perhaps from a disk
+	return m
+}
+
+// Close ends the meter's threads.
+func (m *Meter) Close() { m.pool.Close() }
+
+// Read reads once. What memory gives depends on its other users, from one second to the next; so it is read before and after every run, and the mean
+// is what the runs are compared with, not the best.
+func (m *Meter) Read() {
+	if rate := kernel.MeasureRead(m.pool, m.memory); rate > 0 {
+		m.reads++
+		m.ns += 1 / rate
+	}
+}
+
+// Peak is what was measured since the last call.
+func (m *Meter) Peak() Peak {
+	p := Peak{Peak: m.peak}
+	if m.reads > 0 {
+		p.Read = float64(m.reads) / m.ns
+	}
+	m.reads, m.ns = 0, 0
+	return p
 }
 
 // Shares are parts of the peak that work of some nanoseconds reaches: of the multiplications, each kind against its own peak, and of reading. 0

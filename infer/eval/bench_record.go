@@ -97,8 +97,8 @@ type BenchRecord struct {
 	TokensPerSecond float64 `json:"tokens_per_second"`
 	Stddev          float64 `json:"stddev"`
 
-	// 1e9 multiplications of weights and bytes a second, what the processor did at most in the same run, and the share that was reached of it.
-	// Without a peak, shares are 0.
+	// 1e9 multiplications of weights and bytes a second, what the processor did at most in the same run, what it read meanwhile as four streams, and
+	// the share that was reached of it. Without a peak, shares are 0.
 	GMACs          float64   `json:"gmac_per_s"`
 	GBs            float64   `json:"gb_per_s"`
 	PeakInteger    float64   `json:"peak_integer_gmac_per_s"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/eval"
+	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
 // The multiplications of a token with the weights of load's model: seven matrices of a block, and the output.
@@ -114,7 +115,7 @@ func TestBenchRecord(t *testing.T) {
 		},
 	}
 	var r eval.BenchRecord
-	r.Record(eval.BenchTest{Prompt: 8}, result, eval.Peak{Bytes: 200, Floats: 50, Read: 12})
+	r.Record(eval.BenchTest{Prompt: 8}, result, eval.Peak{Peak: kernel.Peak{Bytes: 200, Floats: 50}, Read: 12})
 	const mean = 7.0 / 3 // seconds
 	near := func(what string, got, want float64) {
 		t.Helper()

@@ -86,9 +86,9 @@ func benchDecode(b *testing.B, data []byte, typ gguf.Type, rows, k, threads, n i
 		}
 		for _, w := range weights {
 			start := time.Now()
-			pieces := len(w.data) / peakPiece
-			pool.For(pieces, func(_, i int) { m.set.read(w.data[i*peakPiece:][:peakPiece]) })
-			read = min(read, time.Since(start)*time.Duration(len(w.data))/time.Duration(pieces*peakPiece))
+			pieces := len(w.data) / readPiece
+			pool.For(pieces, func(_, i int) { m.set.read(w.data[i*readPiece:][:readPiece]) })
+			read = min(read, time.Since(start)*time.Duration(len(w.data))/time.Duration(pieces*readPiece))
 		}
 	}
 	rate := float64(size) / float64(mul.Nanoseconds())

@@ -12,37 +12,38 @@ import (
 type Peak struct {
 	Bytes  float64 // 1e9 multiplications of 8-bit integers a second, added in pairs; 0 where the set has no instruction for them
 	Floats float64 // 1e9 multiplications with additions of float32 a second; 0 likewise
-	Read   float64 // 1e9 bytes a second read from memory, as four streams for each thread
 }
 
 // Efforts of MeasurePeak: it takes the best of some runs, which are short, so that other programs interrupt few of them.
 const (
-	peakRuns    = 30
-	peakRounds  = 20000   // of the multiplying instructions in a run, below a tenth of a millisecond
-	peakPiece   = 1 << 20 // bytes that a thread reads at a time
-	peakPasses  = 3
-	peakMinimum = 64 << 20
-	peakWindow  = 32 << 20 // bytes that are timed together
+	peakRuns   = 30
+	peakRounds = 20000 // of the multiplying instructions in a run, below a tenth of a millisecond
 )
 
-// MeasurePeak measures. memory is what is read, at least several times larger than the caches for a true result: the mapping of a
-// model serves well. With less than 64 MB Read is 0. It takes some tens of milliseconds and the time of reading memory four times.
-func MeasurePeak(pool *par.Pool, memory []byte) Peak { return current().measurePeak(pool, memory) }
+// MeasurePeak measures. It takes some tens of milliseconds.
+func MeasurePeak(pool *par.Pool) Peak { return current().measurePeak(pool) }
 
-func (s *set) measurePeak(pool *par.Pool, memory []byte) Peak {
-	p := Peak{Bytes: measureRounds(pool, s.peakBytes), Floats: measureRounds(pool, s.peakFloats)}
-	if len(memory) < peakMinimum {
-		return p
+func (s *set) measurePeak(pool *par.Pool) Peak {
+	return Peak{Bytes: measureRounds(pool, s.peakBytes), Floats: measureRounds(pool, s.peakFloats)}
+}
+
+const (
+	readPiece   = 1 << 20  // bytes that a thread reads at a time
+	readMinimum = 64 << 20 // several times what caches hold
+)
+
+// MeasureRead reads memory once, as four streams for each thread, and gives the rate in 1e9 bytes a second; 0 for less than 64 MB, which would tell of
+// caches. The mapping of a model serves well, once it is in memory.
+func MeasureRead(pool *par.Pool, memory []byte) float64 { return current().measureRead(pool, memory) }
+
+func (s *set) measureRead(pool *par.Pool, memory []byte) float64 {
+	if len(memory) < readMinimum {
+		return 0
 	}
-	for range 1 + peakPasses { // the first pass may read from a disk
-		for at := 0; at+peakWindow <= len(memory); at += peakWindow {
-			window := memory[at:][:peakWindow]
-			start := time.Now()
-			pool.For(peakWindow/peakPiece, func(_, i int) { s.read(window[i*peakPiece:][:peakPiece]) })
-			p.Read = max(p.Read, peakWindow/float64(time.Since(start).Nanoseconds()))
-		}
-	}
-	return p
+	pieces := len(memory) / readPiece
+	start := time.Now()
+	pool.For(pieces, func(_, i int) { s.read(memory[i*readPiece:][:readPiece]) })
+	return float64(pieces*readPiece) / float64(time.Since(start).Nanoseconds())
 }
 
 // measureRounds gives the best number of multiplications in a nanosecond of all threads together.
