@@ -210,7 +210,7 @@ func (r *comparison) measure() error {
 		if err != nil {
 			return err
 		}
-		return printPerplexity(c, u, result, nil)
+		return printPerplexity(c, u, perplexityOutput{PerplexityResult: result}, nil)
 	}
 	d, err := eval.Compare(c.Context, r.model.model, base, r.ids, eval.CompareOptions{
 		Windows: r.windows,

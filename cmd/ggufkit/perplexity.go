@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/ggufkit/ggufkit/infer/eval"
 	"github.com/ggufkit/ggufkit/tokenizer"
@@ -102,11 +103,23 @@ func perplexity(c *cli.Context, u *ui) error {
 		return err
 	}
 	o.BOS, o.Progress = startOf(tok), newTenths(u).perplexity
+	start := time.Now()
 	r, err := eval.Perplexity(c.Context, l.model, ids, o)
 	if err != nil {
 		return inFile(c.String("file"), err)
 	}
-	return printPerplexity(c, u, r, g)
+	out := perplexityOutput{PerplexityResult: r, Seconds: time.Since(start).Seconds()}
+	out.Rate = float64(r.Held) / out.Seconds
+	u.note("%d tokens in %.2f s: %.2f tokens/s", r.Held, out.Seconds, out.Rate)
+	return printPerplexity(c, u, out, g)
+}
+
+// perplexityOutput is a result and what it took. Rate compares with the speed of a prompt that bench tells: it counts the tokens that the windows hold.
+type perplexityOutput struct {
+	eval.PerplexityResult
+	Seconds float64      `json:"seconds,omitzero"`
+	Rate    float64      `json:"tokens_per_second,omitzero"`
+	Checks  []eval.Check `json:"checks,omitempty"`
 }
 
 // perplexityOptions reads the flags of the windows.
@@ -166,22 +179,18 @@ func mergePerplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	return printPerplexity(c, u, r, g)
+	return printPerplexity(c, u, perplexityOutput{PerplexityResult: r}, g)
 }
 
 // printPerplexity prints a result and returns the verdict of a gate, unless that is nil.
-func printPerplexity(c *cli.Context, u *ui, r eval.PerplexityResult, g *gate) (err error) {
-	var checks []eval.Check
+func printPerplexity(c *cli.Context, u *ui, r perplexityOutput, g *gate) (err error) {
 	if g != nil {
-		if checks, err = g.check(r); checks == nil {
+		if r.Checks, err = g.check(r.PerplexityResult); r.Checks == nil {
 			return err
 		}
 	}
 	if c.Bool("json") {
-		return cmp.Or(u.json(struct {
-			eval.PerplexityResult
-			Checks []eval.Check `json:"checks,omitempty"`
-		}{r, checks}), err)
+		return cmp.Or(u.json(r), err)
 	}
 	how := ", the second half of each scored"
 	if r.Stride > 0 {

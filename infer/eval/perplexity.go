@@ -29,8 +29,9 @@ type PerplexityOptions struct {
 type PerplexityResult struct {
 	Perplexity Number `json:"perplexity"`
 	StdErr     Number `json:"stderr"`
-	Tokens     int    `json:"tokens"` // scored
-	Chunks     int    `json:"chunks"` // windows that were run
+	Tokens     int    `json:"tokens"`        // scored
+	Chunks     int    `json:"chunks"`        // windows that were run
+	Held       int    `json:"window_tokens"` // in these windows, each counted as often as it is in one
 	Context    int    `json:"context"`
 	Convention string `json:"convention"` // "llama" or "sliding", see Windows.Stride
 	Stride     int    `json:"stride"`     // of the sliding window, else 0
@@ -64,31 +65,32 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 		return PerplexityResult{}, err
 	}
 	var nll likelihoods
-	result := func(done int) PerplexityResult {
+	result := func(done, held int) PerplexityResult {
 		r := frame
-		r.Chunks = done
+		r.Chunks, r.Held = done, held
 		nll.fill(&r)
 		return r
 	}
-	done := 0
+	done, held := 0, 0
 	for r, err := range o.rows(ctx, m, ids, list) {
 		if err != nil {
-			return result(done), err
+			return result(done, held), err
 		}
 		next := ids[r.token]
 		x := r.total - float64(r.logits[next])
 		if math.IsNaN(x) {
-			return result(done), errNotNumbers(r.token)
+			return result(done, held), errNotNumbers(r.token)
 		}
 		nll.add(x)
 		if err := also(r.logitRow, next); err != nil {
-			return result(done), err
+			return result(done, held), err
 		}
 		if r.token < list[done].end-1 {
 			continue
 		}
+		held += list[done].end - list[done].start
 		done++
-		running := result(done)
+		running := result(done, held)
 		if o.Progress != nil {
 			o.Progress(done, len(list), running)
 		}
@@ -96,7 +98,7 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 			break
 		}
 	}
-	return result(done), nil
+	return result(done, held), nil
 }
 
 // share is the windows of one part: the parts follow each other in the text and differ by at most one window.
@@ -144,6 +146,7 @@ func Merge(parts []PerplexityResult) (PerplexityResult, error) {
 			return PerplexityResult{}, fmt.Errorf("part %d has %d tokens in %d of %d windows", p.Part, p.Tokens, p.Chunks, frame.Windows)
 		}
 		total.Chunks += p.Chunks
+		total.Held += p.Held
 		nll.count += p.Tokens
 		nll.sum += float64(p.Sum)
 		nll.squares += float64(p.Squares)

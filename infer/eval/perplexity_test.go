@@ -170,7 +170,7 @@ func TestPerplexity(t *testing.T) {
 		if math.Abs(float64(got.Perplexity)/want-1) > 1e-6 || math.Abs(float64(got.StdErr)/stderr-1) > 1e-5 {
 			t.Errorf("%+v: %g +/- %g, want %g +/- %g", c, got.Perplexity, got.StdErr, want, stderr)
 		}
-		if got.Tokens != count || got.Chunks != c.windows || got.Context != c.context || got.BOS != (c.bos >= 0) {
+		if got.Tokens != count || got.Chunks != c.windows || got.Held != c.windows*c.context || got.Context != c.context || got.BOS != (c.bos >= 0) {
 			t.Errorf("%+v: %+v, want %d tokens", c, got, count)
 		}
 		if last != c.windows || calls == 0 {
@@ -311,7 +311,7 @@ func TestPerplexityInParts(t *testing.T) {
 	if math.Abs(float64(got.Perplexity/want.Perplexity)-1) > 1e-12 || math.Abs(float64(got.StdErr/want.StdErr)-1) > 1e-9 {
 		t.Errorf("merged %+v, want %+v", got, want)
 	}
-	if got.Tokens != want.Tokens || got.Chunks != want.Chunks || got.Part != want.Part || got.Parts != want.Parts {
+	if got.Tokens != want.Tokens || got.Chunks != want.Chunks || got.Held != want.Held || got.Part != want.Part || got.Parts != want.Parts {
 		t.Errorf("merged %+v, want %+v", got, want)
 	}
 	other, early := parts[0], parts[0]
