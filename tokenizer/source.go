@@ -57,24 +57,32 @@ func newSource(t *tokenizerJSON) (*source, error) {
 	}
 	for i, a := range t.AddedTokens {
 		s.added = append(s.added, a)
-		if a.Content == "" {
-			continue
-		}
-		if !a.Normalized || len(s.normalizer) == 0 {
-			s.plain.add(a.Content, int32(i))
-			continue
-		}
-		text, err := s.normalize(a.Content)
-		if err != nil {
-			return nil, err
-		}
-		if text != "" {
-			s.normalized.add(text, int32(i))
+		if err := s.look(i); err != nil {
+			return nil, fmt.Errorf("added token %d: %w", a.ID, err)
 		}
 	}
 	s.plain.freeze()
 	s.normalized.freeze()
 	return s, nil
+}
+
+// look has texts searched for an added token: as they are, or normalized.
+func (s *source) look(i int) (err error) {
+	a, into := &s.added[i], s.plain
+	text := a.Content
+	if a.Normalized && len(s.normalizer) > 0 {
+		into = s.normalized
+		if text, err = s.normalize(text); err != nil {
+			return err
+		}
+	}
+	if err := checkToken(text); err != nil {
+		return err
+	}
+	if text != "" {
+		into.add(text, int32(i))
+	}
+	return nil
 }
 
 // check fails for ids that are not below n.
@@ -385,6 +393,9 @@ func newSourceUnigram(t *tokenizerJSON) (*sourceUnigram, error) {
 	v := newVocab()
 	for i, raw := range pairs {
 		text, score, err := scoredPiece(raw)
+		if err == nil {
+			err = checkToken(text)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("vocab: element %d: %w", i, err)
 		}

@@ -138,6 +138,8 @@ func TestWholeTokenizer(t *testing.T) {
 		"parts": {`{"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"}` + strings.Repeat(`,{"type":"NFC"}`, 1000) + `]},
 			"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "1001 parts"},
 		"characters": {`{"model":{"type":"WordPiece","vocab":{"a":1},"unk_token":"a","max_input_chars_per_word":1000000000}}`, "max_input_chars_per_word"},
+		"token":      {`{"model":{"type":"Unigram","vocab":[["<unk>",0],["` + strings.Repeat("a", 50_000) + `",-1]],"unk_id":0}}`, "model: vocab: element 1: a text of 50000 bytes, at most 8192"},
+		"marker":     {`{"added_tokens":[{"id":1,"content":"` + strings.Repeat("a", 50_000) + `"}],"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "added token 1: a text of 50000 bytes"},
 		"sign":       {`{"pre_tokenizer":{"type":"Metaspace","replacement":"long"},"model":{"type":"BPE","vocab":{"a":1},"merges":[]}}`, "4 characters"},
 	} {
 		w := *read
@@ -218,4 +220,15 @@ func TestJoinedPieces(t *testing.T) {
 			t.Errorf("%s: %v", behavior, d)
 		}
 	}
+}
+
+// A token that is longer than any known one is refused: finding it would take any time and memory.
+func TestLongToken(t *testing.T) {
+	v := bytesVocab("gpt-2")
+	last := len(v.Tokens) - 1
+	v.Tokens[last] = strings.Repeat("a", mostToken)
+	mustNew(t, v)
+	v.Tokens[last] += "a"
+	_, err := New(v)
+	checkError(t, err, keyTokens, "a text of 8193 bytes, at most 8192")
 }

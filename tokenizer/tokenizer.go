@@ -167,12 +167,27 @@ func (v *Vocab) check() error {
 	if len(v.Scores) != 0 && len(v.Scores) != n {
 		return fmt.Errorf("tokenizer.ggml.scores: %d scores for %d tokens", len(v.Scores), n)
 	}
+	for i, text := range v.Tokens {
+		if err := checkToken(text); err != nil {
+			return fmt.Errorf("%s: token %d: %w", keyTokens, i, err)
+		}
+	}
 	for _, f := range v.idFields() {
 		if *f.id < -1 || int(*f.id) >= n {
 			return fmt.Errorf("%s: id %d is not among the %d tokens", f.key, *f.id, n)
 		}
 	}
 	return v.checkExtras()
+}
+
+// mostToken is how many bytes a token may have. The longest known one has 1024; to find one of any length in a text would take any time.
+const mostToken = 1 << 13
+
+func checkToken(text string) error {
+	if len(text) > mostToken {
+		return fmt.Errorf("a text of %d bytes, at most %d", len(text), mostToken)
+	}
+	return nil
 }
 
 // index maps the text of tokens to ids. When several tokens share a text, one that stands for text wins over one that does not,
