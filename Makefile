@@ -53,15 +53,16 @@ $(RAND1B)/model.safetensors: testdata/gen/random_llama.go
 $(RAND1B)-%.gguf: $(RAND1B)/model.safetensors
 	bin/ggufkit convert '$(RAND1B)' -o '$@' --type $*
 
-# Peers to measure beside: paths of llama-bench, built for the same instruction set; either may be left out.
+# Peers to measure beside: paths of llama-bench, built for the same instruction set, and of llama-perplexity; any may be left out.
 LLAMA   ?=
 IK      ?=
+PERPLEXITY ?=
 THREADS ?= 1,2
 MODELS  ?= $(RAND1B)-Q4_K_M.gguf $(RAND1B)-Q8_0.gguf $(RAND1B)-Q4_0.gguf \
 	$(GGUFKIT_MODELS)/SmolLM2-135M-Instruct.Q4_1.gguf $(GGUFKIT_MODELS)/gemma-3-270m-q4_k_m.gguf
 
-bench-peers: build ## measure beside other programs: make bench-peers LLAMA=path/to/llama-bench IK=path/to/llama-bench
-	$(GO) run ./internal/benchpeers -llama '$(LLAMA)' -ik '$(IK)' -threads '$(THREADS)' $(MODELS)
+bench-peers: build ## measure beside other programs: make bench-peers LLAMA=path/to/llama-bench IK=path/to/llama-bench PERPLEXITY=path/to/llama-perplexity
+	$(GO) run ./internal/benchpeers -llama '$(LLAMA)' -ik '$(IK)' -perplexity '$(PERPLEXITY)' -threads '$(THREADS)' $(MODELS)
 
 check: lint cross ## format, vet, rules, every platform, the module files
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt would change:" $$unformatted >&2; exit 1; }

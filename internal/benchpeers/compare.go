@@ -10,11 +10,24 @@ import (
 	"github.com/ggufkit/ggufkit/infer/eval"
 )
 
+// test is what is measured: a benchmark, or a perplexity run beside one.
+type test struct {
+	eval.BenchTest
+	perplexity perplexityRun // of no text: there is none
+}
+
+func (t test) String() string {
+	if t.perplexity.text != "" {
+		return fmt.Sprintf("perplexity %d", window)
+	}
+	return t.BenchTest.String()
+}
+
 // comparison is a test of one model with one number of threads: for each program, ours first, its rounds; none for a peer that failed.
 type comparison struct {
 	model    string
 	threads  int
-	test     eval.BenchTest
+	test     test
 	programs []program
 	runs     [][]measured
 }
@@ -39,7 +52,7 @@ func (c *comparison) ratio(peer int) (best, least, most float64) {
 // fastest is the peer with the fastest run, 0 if all failed.
 func (c *comparison) fastest() (peer int) {
 	for i := 1; i < len(c.programs); i++ {
-		if len(c.runs[i]) == 0 {
+		if len(c.runs[i]) == 0 || c.programs[i].kind == ggufkit {
 			continue
 		}
 		if a, b := c.best(i), c.best(peer); peer == 0 || a.best() > b.best() {
@@ -62,8 +75,8 @@ func (c *comparison) others() (most float64) {
 // print writes a few lines about a test.
 func (c *comparison) print(w io.Writer) {
 	ours := c.best(0)
-	fmt.Fprintf(w, "%s, %s, threads %d: %.1f%% of the multiplying peak, %.1f%% of reading\n",
-		filepath.Base(c.model), c.test, c.threads, 100*ours.ShareOfPeak, 100*ours.ShareOfRead)
+	fmt.Fprintf(w, "%s, %s, threads %d: %s of the multiplying peak, %s of reading\n",
+		filepath.Base(c.model), c.test, c.threads, share(ours.ShareOfPeak), share(ours.ShareOfRead))
 	for i, p := range c.programs {
 		if len(c.runs[i]) == 0 {
 			fmt.Fprintf(w, "  %-10s failed\n", p.name)
@@ -79,11 +92,22 @@ func (c *comparison) print(w io.Writer) {
 			ratio, least, most := c.ratio(i)
 			fmt.Fprintf(w, "   ours is %.2f x as fast (%.2f to %.2f)", ratio, least, most)
 		}
+		if m.perplexity > 0 {
+			fmt.Fprintf(w, "   perplexity %.4f", m.perplexity)
+		}
 		fmt.Fprintln(w)
 	}
 	if n := c.others(); n > eval.QuietLimit {
 		fmt.Fprintf(w, "  disturbed: other programs kept up to %.1f processors busy\n", n)
 	}
+}
+
+// share is a share of what the machine can do, which a perplexity run does not tell.
+func share(x float64) string {
+	if x == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*x)
 }
 
 // summarize writes a table of all tests in Markdown, and whether the machine was quiet.
@@ -109,7 +133,7 @@ func summarize(w io.Writer, rows []*comparison) {
 	for _, c := range rows {
 		m := c.best(0)
 		cells := []string{filepath.Base(c.model), c.test.String(), fmt.Sprint(c.threads), fmt.Sprintf("%.2f", m.best()),
-			fmt.Sprintf("%.1f%%", 100*m.ShareOfPeak), fmt.Sprintf("%.1f%%", 100*m.ShareOfRead)}
+			share(m.ShareOfPeak), share(m.ShareOfRead)}
 		for i := range peers {
 			if len(c.runs[i+1]) == 0 {
 				cells = append(cells, "failed")

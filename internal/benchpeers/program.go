@@ -22,6 +22,8 @@ const (
 	ggufkit kind = iota
 	llamaCPP
 	ikLlama
+	ggufkitPerplexity
+	llamaPerplexity
 )
 
 // program is something that measures.
@@ -41,14 +43,18 @@ type measured struct {
 	ShareOfPeak float64   `json:"share_of_peak"`    // ours alone has these
 	ShareOfRead float64   `json:"share_of_reading"` //
 
-	others float64 // processors that other programs kept busy
+	perplexity float64 // of a perplexity run
+	others     float64 // processors that other programs kept busy
 }
 
 // best is the fastest run.
 func (m *measured) best() float64 { return slices.Max(m.Rates) }
 
 // args are the command line of a test, with some runs after a warm-up.
-func (p *program) args(model string, threads int, t eval.BenchTest, runs int) []string {
+func (p *program) args(model string, threads int, t test, runs int) []string {
+	if p.kind == ggufkitPerplexity || p.kind == llamaPerplexity {
+		return p.perplexityArgs(model, threads, t)
+	}
 	var args []string
 	if p.kind == ggufkit {
 		args = append(args, "bench")
@@ -66,7 +72,7 @@ func (p *program) args(model string, threads int, t eval.BenchTest, runs int) []
 }
 
 // measure runs a test.
-func (p *program) measure(ctx context.Context, model string, threads int, t eval.BenchTest, runs int) (measured, error) {
+func (p *program) measure(ctx context.Context, model string, threads int, t test, runs int) (measured, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, p.path, p.args(model, threads, t, runs)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -77,15 +83,26 @@ func (p *program) measure(ctx context.Context, model string, threads int, t eval
 		return measured{}, fmt.Errorf("%s: %w\n%s", cmd, err, tail(stderr.Bytes()))
 	}
 	others, _ := watch.Others(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())
-	m, err := parseResult(stdout.Bytes())
+	m, err := p.parse(stdout.Bytes(), stderr.Bytes())
 	if err != nil {
 		return measured{}, fmt.Errorf("%s: %w", cmd, err)
 	}
-	if m.Threads != threads || m.Gen != t.Gen || m.Prompt+m.Depth != t.Prompt+t.Depth {
+	if m.perplexity == 0 && (m.Threads != threads || m.Gen != t.Gen || m.Prompt+m.Depth != t.Prompt+t.Depth) {
 		return measured{}, fmt.Errorf("%s: it measured something else: %+v", cmd, m)
 	}
 	m.others = others
 	return m, nil
+}
+
+// parse reads what a run has printed.
+func (p *program) parse(stdout, stderr []byte) (measured, error) {
+	switch p.kind {
+	case ggufkitPerplexity:
+		return parseOurs(stdout)
+	case llamaPerplexity:
+		return parseLog(append(stdout, stderr...)) // versions differ in which of them has the log
+	}
+	return parseResult(stdout)
 }
 
 // tail is the end of a program's complaints.
