@@ -125,6 +125,8 @@ func openFile(dir, name string) (*file, error) {
 	if err := f.view(); err != nil {
 		if kind := identify(m.Bytes()); kind != "" {
 			err = fmt.Errorf("%w: %s", ErrForeign, kind)
+		} else if errors.Is(err, ErrTruncated) || errors.Is(err, ErrFormat) {
+			err = fmt.Errorf("%w\nhint: the file was cut short or is damaged: download it again", err)
 		}
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), m.Close())
 	}

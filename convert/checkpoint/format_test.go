@@ -106,6 +106,9 @@ func TestBadSafetensors(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), v.path+": ") {
 				t.Errorf("error %q does not begin with the file", err)
 			}
+			if strings.Count(err.Error(), "\nhint: ") != 1 {
+				t.Errorf("error %q should have a hint", err)
+			}
 		})
 	}
 }

@@ -232,7 +232,7 @@ func (s *scanner) dtype() error {
 	d := DType(tok.String())
 	info, ok := dtypes[d]
 	if !ok {
-		return s.wrap(ErrDType, "dtype %q is not known", string(d))
+		return fmt.Errorf("%w\nhint: the file is damaged, or of a newer kind: a newer ggufkit may read it", s.wrap(ErrDType, "dtype %q is not known", string(d)))
 	}
 	s.tensor.dtype = d
 	s.h.plain = s.h.plain && info.library
