@@ -227,7 +227,7 @@ func (e *edit) overwrite(f *File, rw *os.File, region []byte) error {
 func checkSplit(before, after *Meta, tensors int) error {
 	refuse := func(key, format string, args ...any) error {
 		err := after.fault(key, fmt.Errorf("%w: %s", ErrSplit, fmt.Sprintf(format, args...)))
-		err.(*Error).Hint = "use: ggufkit split, ggufkit merge"
+		err.(*Error).Hint = "'ggufkit merge' makes one file of all parts"
 		return err
 	}
 	changed := false

@@ -187,7 +187,7 @@ func TestEditSplit(t *testing.T) {
 		"torn out of its set": drop("split.no", "split.count", "split.tensors.count"),
 		"type":                setKey("split.no", New("1")),
 	} {
-		if _, err := Edit(path, "", change); !errors.Is(err, ErrSplit) || !strings.Contains(err.Error(), "hint: use: ggufkit split") {
+		if _, err := Edit(path, "", change); !errors.Is(err, ErrSplit) || !strings.Contains(err.Error(), "hint: 'ggufkit merge' makes one file") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
