@@ -133,8 +133,11 @@ func (t *talk) fitting() ([]int32, error) {
 		}
 	}
 	if len(ids) >= t.model.Context {
-		return nil, usagef("/clear starts anew, -c makes the context larger, --context-shift forgets the oldest turns",
-			"the context is full: the talk has %d tokens, the context holds %d", len(ids), t.model.Context)
+		hint := "/clear starts anew, -c makes the context larger, --context-shift forgets the oldest turns"
+		if t.limits.Shift {
+			hint = "give a shorter message; -c makes the context larger"
+		}
+		return nil, usagef(hint, "the context is full: the talk has %d tokens, the context holds %d", len(ids), t.model.Context)
 	}
 	return ids, nil
 }

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -57,15 +59,25 @@ func tokenize(c *cli.Context, u *ui) error {
 			IDs []int32 `json:"ids"`
 		}{append([]int32{}, ids...)})
 	}
-	rows := make([][]string, len(ids))
-	for i, id := range ids {
+	return printIDs(u, tok, ids)
+}
+
+// printIDs prints a table as it goes: a text may have millions of tokens.
+func printIDs(u *ui, tok *tokenizer.Tokenizer, ids []int32) error {
+	width := len("id")
+	if len(ids) > 0 {
+		width = max(width, len(strconv.Itoa(int(slices.Max(ids)))))
+	}
+	out := bufio.NewWriter(u.out)
+	fmt.Fprintf(out, "%*s  text\n", width, "id")
+	for _, id := range ids {
 		piece, err := tok.Piece(id, true)
 		if err != nil {
 			return err
 		}
-		rows[i] = []string{strconv.Itoa(int(id)), strconv.Quote(string(piece))}
+		fmt.Fprintf(out, "%*d  %q\n", width, id, piece)
 	}
-	return u.table([]string{"id", "text"}, rows, "id")
+	return out.Flush()
 }
 
 // inputText is the text that -p or -f names, else all of stdin.
