@@ -83,7 +83,7 @@ func TestMemoryRefuses(t *testing.T) {
 			m.Set("gemma2."+key, gguf.New(n))
 		}
 	}
-	o := arch.MemoryOptions{Batch: 1 << 40, Threads: 1}
+	o := arch.MemoryOptions{Batch: math.MaxInt, Threads: 1}
 	if got, err := Memory(writeModel(t, huge), o); err != nil || got[0].Cache != math.MaxUint64 || got[0].Anonymous() != math.MaxUint64 {
 		t.Error("beyond 64 bits:", got, err)
 	}

@@ -74,7 +74,7 @@ func (c *charsMap) replace(s string) (string, error) {
 			by = []byte(s[:n])
 		}
 		out = append(out, by...)
-		if err := checkGrowth(len(out), size); err != nil {
+		if err := checkGrowth(int64(len(out)), size); err != nil {
 			return "", err
 		}
 		s = s[n:]
@@ -83,10 +83,10 @@ func (c *charsMap) replace(s string) (string, error) {
 }
 
 // checkGrowth refuses what a normalizer makes of a text of size bytes if that is far longer than any known one makes it: 11 bytes of one, by NFKC.
-func checkGrowth(n, size int) error {
+func checkGrowth(n int64, size int) error {
 	const most, start = 32, 1 << 16
-	if n > most*size+start {
-		return fmt.Errorf("the normalizer makes more than %d bytes of %d\nhint: the file's normalizer is broken, or made to take all memory", most*size+start, size)
+	if limit := most*int64(size) + start; n > limit {
+		return fmt.Errorf("the normalizer makes more than %d bytes of %d\nhint: the file's normalizer is broken, or made to take all memory", limit, size)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (s *source) normalize(text string) (string, error) {
 	size := len(text)
 	for i, step := range s.normalizer {
 		if text, err = step(text); err == nil {
-			err = checkGrowth(len(text), size)
+			err = checkGrowth(int64(len(text)), size)
 		}
 		if err != nil {
 			return "", fmt.Errorf("normalizer: part %d: %w", i, err)

@@ -111,7 +111,7 @@ func replaceStep(c *component) (normalStep, error) {
 	if p, err := c.pattern("String"); err == nil {
 		return func(s string) (string, error) {
 			n := strings.Count(s, p)
-			if err := checkGrowth(len(s)+min(n*(len(c.Content)-len(p)), 1<<40), len(s)); err != nil {
+			if err := checkGrowth(int64(len(s))+int64(n)*int64(len(c.Content)-len(p)), len(s)); err != nil {
 				return "", err
 			}
 			return strings.ReplaceAll(s, p, c.Content), nil
@@ -128,7 +128,7 @@ func replaceStep(c *component) (normalStep, error) {
 			if match {
 				part = c.Content
 			}
-			if grown = cmp.Or(grown, checkGrowth(out.Len()+len(part), len(s))); grown == nil {
+			if grown = cmp.Or(grown, checkGrowth(int64(out.Len()+len(part)), len(s))); grown == nil {
 				out.WriteString(part)
 			}
 		})
