@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/internal/mmap"
@@ -20,6 +22,22 @@ const MaxParts = math.MaxUint16
 // PartName is the name of part no (from 1) of count that a split model of the given name has: "NAME-00001-of-00003.gguf".
 func PartName(name string, no, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", name, no, count)
+}
+
+var partName = regexp.MustCompile(`^(?s)(.*)-([0-9]{5})-of-([0-9]{5})\.gguf$`)
+
+// PartsOf lists how all parts of a split model are named, by the path of one of them: nil for a name that no part has.
+func PartsOf(path string) []string {
+	m := partName.FindStringSubmatch(path)
+	if m == nil {
+		return nil
+	}
+	count, _ := strconv.Atoi(m[3]) // five digits
+	list := make([]string, count)
+	for i := range list {
+		list[i] = PartName(m[1], i+1, count)
+	}
+	return list
 }
 
 // OpenModel opens a file as Open does and, where it is the first part of a split model, all others beside it: see Join.

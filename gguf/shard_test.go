@@ -243,6 +243,23 @@ func TestOpenModelManyParts(t *testing.T) {
 	}
 }
 
+func TestPartsOf(t *testing.T) {
+	for path, want := range map[string]string{
+		"a-00002-of-00003.gguf":       "a-00001-of-00003.gguf a-00002-of-00003.gguf a-00003-of-00003.gguf",
+		"d/a-b-00001-of-00001.gguf":   "d/a-b-00001-of-00001.gguf",
+		"a-00001-of-00000.gguf":       "",
+		"a-1-of-3.gguf":               "",
+		"a-00001-of-00003.gguf.bak":   "",
+		"a-00001-of-00003/model.gguf": "",
+		"a-000001-of-000003.gguf":     "",
+		"x\n-00001-of-00001.gguf":     "x\n-00001-of-00001.gguf",
+	} {
+		if got := strings.Join(PartsOf(path), " "); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
 // A part that changes its size between two readings is an error.
 func TestReopenChanged(t *testing.T) {
 	path := split(t, part{0, 2, 2, 0, []string{"aaaa"}, false}, part{1, 2, 2, 0, []string{"bbbb"}, false})

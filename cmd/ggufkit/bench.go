@@ -9,7 +9,6 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/eval"
-	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/internal/cpu"
 	"github.com/urfave/cli/v2"
 )
@@ -175,7 +174,7 @@ func (b *benchRun) model(path string, o infer.Options) error {
 
 // startProfile begins to write a CPU profile. stop ends it, and keeps the file if all went well.
 func startProfile(path string, inputs []string) (stop func(keep bool) error, err error) {
-	out, err := atomicfile.Create(path, inputs...)
+	out, err := create(path, inputs...)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/ggufkit/ggufkit/infer/eval"
-	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/urfave/cli/v2"
 )
 
@@ -72,7 +71,7 @@ func compare(c *cli.Context, u *ui) error {
 		return err
 	}
 	if path := c.String("save-base"); path != "" {
-		out, err := atomicfile.Create(path, c.String("model"), c.String("base"))
+		out, err := create(path, c.String("model"), c.String("base"))
 		if err != nil {
 			return err
 		}

@@ -1,13 +1,26 @@
 package main
 
-import "github.com/ggufkit/ggufkit/internal/atomicfile"
+import (
+	"slices"
+
+	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+)
+
+// create starts an output that may be none of the inputs. One that is a part of a split model stands for all parts.
+func create(path string, inputs ...string) (*atomicfile.File, error) {
+	for _, name := range slices.Clone(inputs) {
+		inputs = append(inputs, gguf.PartsOf(name)...)
+	}
+	return atomicfile.Create(path, inputs...)
+}
 
 // creatable fails at once for an output that could not be written when all is done; "" is none.
 func creatable(path string, inputs ...string) error {
 	if path == "" {
 		return nil
 	}
-	out, err := atomicfile.Create(path, inputs...)
+	out, err := create(path, inputs...)
 	if err == nil {
 		out.Abort()
 	}
@@ -16,7 +29,7 @@ func creatable(path string, inputs ...string) error {
 
 // writeFile makes a file by what write writes, whole or not at all. It may be none of the inputs.
 func writeFile(path string, write func(out *atomicfile.File) error, inputs ...string) error {
-	out, err := atomicfile.Create(path, inputs...)
+	out, err := create(path, inputs...)
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func report(c *cli.Context, u *ui) error {
 	var page *atomicfile.File
 	if path := c.String("output"); path != "" {
 		inputs := append(c.Args().Slice(), c.String("base"), c.String("file"), c.String("prompts"))
-		if page, err = atomicfile.Create(path, inputs...); err != nil {
+		if page, err = create(path, inputs...); err != nil {
 			return err
 		}
 		defer page.Abort()
