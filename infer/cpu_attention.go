@@ -140,9 +140,9 @@ func (s *scratch) attend(j *attentionJob, a *attention) {
 	if s.pages == nil {
 		s.pages = func(page int) (keys, values []byte) { return s.state.head(s.layer, page, s.kvHead) }
 	}
-	keys, values := s.state.layout.caches(a.Layer)
+	layout := s.state.layout
 	s.spec = kernel.Attention{
-		Keys: keys, Values: values, Page: pagePositions, Scale: a.Scale, Softcap: a.Softcap, Exact: s.state.layout.typ == gguf.F32,
+		Keys: layout.keys[a.Layer], Values: layout.values[a.Layer], Page: pagePositions, Scale: a.Scale, Softcap: a.Softcap, Exact: layout.typ == gguf.F32,
 	}
 	if j.split != nil {
 		s.attendChunk(j, a, j.chunk)

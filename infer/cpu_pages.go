@@ -33,10 +33,11 @@ type page struct {
 
 // pageLayout is where things are in a page, in bytes: per layer and key head, first the keys, one row per position, then the values.
 type pageLayout struct {
-	layers []CacheShape
-	start  []int // of each layer
-	size   int
-	typ    gguf.Type // F32, which only exact precision has, F16 or Q8_0
+	layers       []CacheShape
+	keys, values []kernel.Cache // how they lie in each layer
+	start        []int          // of each layer
+	size         int
+	typ          gguf.Type // F32, which only exact precision has, F16 or Q8_0
 	// room fails if there is no memory for some more bytes; nil: nobody knows.
 	room func(bytes uint64) error
 }
@@ -44,22 +45,17 @@ type pageLayout struct {
 // newPaged makes the memory of an empty sequence. Widths of heads are whole blocks of the type.
 func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *paged {
 	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, room: room}
+	cache := func(width int) kernel.Cache {
+		size, _ := typ.RowBytes(uint64(width))
+		return kernel.Cache{Type: typ, Width: width, Stride: int(size)}
+	}
 	for il, s := range layers {
+		keys, values := cache(s.HeadK), cache(s.HeadV)
+		l.keys, l.values = append(l.keys, keys), append(l.values, values)
 		l.start[il] = l.size
-		keys, values := l.caches(il)
 		l.size += s.KVHeads * pagePositions * (keys.Stride + values.Stride)
 	}
 	return &paged{layout: l}
-}
-
-// caches are how the keys and values of a head of a layer lie.
-func (l *pageLayout) caches(layer int) (keys, values kernel.Cache) {
-	cache := func(width int) kernel.Cache {
-		size, _ := l.typ.RowBytes(uint64(width))
-		return kernel.Cache{Type: l.typ, Width: width, Stride: int(size)}
-	}
-	s := l.layers[layer]
-	return cache(s.HeadK), cache(s.HeadV)
 }
 
 // newPage makes a page of zeros.
@@ -118,7 +114,7 @@ func (s *paged) wipe() {
 	}
 	last := len(s.pages) - 1
 	for il, shape := range s.layout.layers {
-		k, v := s.layout.caches(il)
+		k, v := s.layout.keys[il], s.layout.values[il]
 		for h := range shape.KVHeads {
 			keys, values := s.head(il, last, h)
 			clear(keys[slot*k.Stride:])
@@ -149,8 +145,7 @@ func release(pages []*page) {
 
 // head is the keys and values of a head in a page.
 func (s *paged) head(layer, page, head int) (keys, values []byte) {
-	k, v := s.layout.caches(layer)
-	nk, nv := pagePositions*k.Stride, pagePositions*v.Stride
+	nk, nv := pagePositions*s.layout.keys[layer].Stride, pagePositions*s.layout.values[layer].Stride
 	data := s.pages[page].data[s.layout.start[layer]+head*(nk+nv):]
 	return data[:nk:nk], data[nk:][:nv:nv]
 }
@@ -158,7 +153,7 @@ func (s *paged) head(layer, page, head int) (keys, values []byte) {
 // put stores the keys and values of one position; its page is not shared.
 func (s *paged) put(layer, pos int, k, v []float32) {
 	encode := encoders[s.layout.typ]
-	kc, vc := s.layout.caches(layer)
+	kc, vc := s.layout.keys[layer], s.layout.values[layer]
 	slot := pos % pagePositions
 	for h := range s.layout.layers[layer].KVHeads {
 		keys, values := s.head(layer, pos/pagePositions, h)
