@@ -8,7 +8,8 @@
 // file is then known to lie inside the file. Check does the same, but returns all that could be read, and every defect with its
 // place, so that a report on a damaged file can be made. ReadHeader works on any Source: bytes in memory, or a remote file that
 // hands out ranges. Versions 1 to 3 are read in both byte orders. Tensor data and long arrays are views of the
-// mapping: they cost nothing until they are used, and must not be used after Close.
+// mapping: they cost nothing until they are used, and must not be used after Close. OpenModel opens a split model by its first part,
+// as one file.
 //
 //	f, err := gguf.Open("model.gguf")
 //	arch, err := f.Meta.Str("general.architecture")        // an error names file, key and offset

@@ -115,12 +115,23 @@ func (m *Meta) fault(key string, err error) error {
 	return e
 }
 
+// absent is the error for a key that is not there.
+func (m *Meta) absent(key string) error {
+	err := &Error{Path: m.path, Where: keyPlace(key), Offset: noOffset, Err: ErrNoKey}
+	if v, ok := m.Get(keySplitNo); ok {
+		if no, e := v.Uint(); e == nil && no > 0 {
+			err.Hint = "it is a part of a split model, whose metadata is in the first part"
+		}
+	}
+	return err
+}
+
 // read finds a key and decodes it.
 func read[T any](m *Meta, key string, get func(Value) (T, error)) (T, error) {
 	v, ok := m.Get(key)
 	if !ok {
 		var zero T
-		return zero, m.fault(key, ErrNoKey)
+		return zero, m.absent(key)
 	}
 	x, err := get(v)
 	if err != nil {
