@@ -22,7 +22,7 @@ demo: build ## the whole job on the demo checkpoint, under a minute
 	sh testdata/gen/demo.sh
 
 test: ## everything that needs no data from elsewhere
-	$(GO) test ./...
+	$(GO) test -timeout 30m ./...
 
 race: ## the race detector, where goroutines share memory; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race ./internal/par
