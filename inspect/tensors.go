@@ -30,10 +30,11 @@ type TypeTotal struct {
 
 func tensorsOf(f *gguf.File) []Tensor {
 	out := make([]Tensor, len(f.Tensors))
+	split := len(f.Paths()) > 1
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		out[i] = Tensor{Name: t.Name, Type: t.Type.String(), Shape: t.Shape, Offset: t.Offset}
-		if len(f.Paths()) > 1 {
+		if split {
 			out[i].File, out[i].Offset = f.Place(t)
 		}
 		if n, err := t.Bytes(); err == nil {
