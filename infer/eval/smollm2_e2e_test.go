@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ggufkit/ggufkit/infer"
+	"github.com/ggufkit/ggufkit/infer/eval"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/ggufkit/ggufkit/tokenizer/chat"
 )
@@ -111,4 +112,33 @@ func TestTopTokens(t *testing.T) {
 
 func TestPerplexityOfHeldoutText(t *testing.T) {
 	comparePerplexity(t, smolLM2)
+}
+
+// In exact precision both conventions give the numbers of those who made them (field report R076), from the checkpoint with the same weights in F32.
+func TestExactPerplexityOfHeldoutText(t *testing.T) {
+	m, tok := loadModel(t, smolLM2, infer.Options{Precision: infer.Exact})
+	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "demo", "heldout.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := tok.Encode(string(text), tokenizer.EncodeOptions{AddSpecial: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		eval.Windows
+		want float64
+	}{
+		{eval.Windows{Context: 512, Chunks: 2, BOS: -1}, 58.6472},                // llama-perplexity -ctk f32 -ctv f32 -fa off
+		{eval.Windows{Context: 512, Stride: 256, Chunks: 3, BOS: -1}, 55.649637}, // testdata/gen/transformers_perplexity.py
+	} {
+		r, err := eval.Perplexity(t.Context(), m, ids, eval.PerplexityOptions{Windows: c.Windows})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(float64(r.Perplexity)/c.want-1) > 5e-5 {
+			t.Errorf("%+v: perplexity %.6f, recorded %.6f", c.Windows, r.Perplexity, c.want)
+		}
+		t.Logf("%s: %.6f, recorded %.6f", r.Convention, r.Perplexity, c.want)
+	}
 }
