@@ -21,3 +21,8 @@ func CompareLogits(base *BaseFile, logits []float32) (Divergence, error) {
 		}
 	}, iter.Seq2[baseRow, error](base.distributions()))
 }
+
+// SaveLogits writes the row of a scored token of a model that ran elsewhere.
+func SaveLogits(b *BaseWriter, logits []float32, next int32) error {
+	return b.add(newLogitRow(logits), next)
+}
