@@ -79,6 +79,17 @@ func lookAhead(f *file) {
 	f.label("asked")
 }
 
+// fetchDistance is how many bytes ahead activations are asked for. They come from the third-level cache once in each panel; what the processor
+// fetches on its own accord comes too late where others use that cache as well.
+const fetchDistance = 2304
+
+// fetchActivations asks for the activations of a later block, as many bytes as a block has.
+func fetchActivations(f *file, blockBytes int) {
+	for at := 0; at < blockBytes; at += 64 {
+		f.p("PREFETCHT0 %d(SI)", fetchDistance+at)
+	}
+}
+
 // tileIn loads the arguments and begins with a tile: its initial sums. Operands that follow each other from tile to tile stay in registers.
 func tileIn(f *file, n int) {
 	f.arg("q", "SI")
@@ -170,6 +181,7 @@ func gemmBytes(f *file, p panelFormat, n int) {
 	f.p("PCALIGN $32")
 	f.label("block")
 	lookAhead(f)
+	fetchActivations(f, 32*n)
 	for g := 0; g < 8; g += p.widen {
 		multiplyGroups(f, n, g, p.widen, "VPMADDUBSW", "VPADDW")
 		if p.halves {
@@ -254,6 +266,7 @@ func gemmWords(f *file, n int) {
 	f.p("PCALIGN $32")
 	f.label("block")
 	lookAhead(f)
+	fetchActivations(f, 64*n)
 	multiplyGroups(f, n, 0, 16, "VPMADDWD", "VPADDD")
 	f.p("VMOVAPS 1024(DI), Y12")
 	f.p("VMOVAPS 1056(DI), Y13")
