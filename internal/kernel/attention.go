@@ -300,16 +300,17 @@ func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int
 // tileValues adds the values of the positions from lo to hi of the block, decoded a stretch at a time; those that a query does not see have
 // the weight 0.
 func (s *AttentionScratch) tileValues(a *Attention, pages func(i int) (keys, values []byte), from, lo, hi int) {
-	n, width, size := len(s.states), s.outWidth(a), a.Values.bytes()
+	n, width := len(s.states), s.outWidth(a)
 	s.rows = grow(s.rows, stretch*max(width, a.Keys.Width))
 	count := tileCount(n)
 	for p := lo; p < hi; p += stretch {
 		rows := min(stretch, hi-p)
-		for r := range rows {
+		for r := 0; r < rows; {
 			_, values := pages((p + r) / a.Page)
-			dst := s.rows[r*width:][:width]
-			clear(dst[a.Values.Width:])
-			s.decode(a.Values.Type, dst[:a.Values.Width], values[(p+r)%a.Page*a.Values.Stride:][:size])
+			inPage := (p + r) % a.Page
+			some := min(a.Page-inPage, rows-r)
+			s.decodeRows(a.Values, s.rows[r*width:], values[inPage*a.Values.Stride:], width, some)
+			r += some
 		}
 		for i := range count {
 			first, columns := tileAt(n, count, i)
@@ -318,6 +319,20 @@ func (s *AttentionScratch) tileValues(a *Attention, pages func(i int) (keys, val
 				x: s.scores[first*attentionBlock+p-from:], ldx: attentionBlock, step: 1, y: y, ldy: width, init: y, ldi: width, istep: panelRows}
 			s.set.tileF32(&s.tile)
 		}
+	}
+}
+
+// decodeRows widens positions of a cache into rows of width elements, those that a position does not have being zeros.
+func (s *AttentionScratch) decodeRows(c Cache, dst []float32, src []byte, width, positions int) {
+	size := c.bytes()
+	if size == c.Stride && c.Width == width { // one after the other
+		s.decode(c.Type, dst[:positions*width], src[:positions*size])
+		return
+	}
+	for i := range positions {
+		row := dst[i*width:][:width]
+		clear(row[c.Width:])
+		s.decode(c.Type, row[:c.Width], src[i*c.Stride:][:size])
 	}
 }
 
