@@ -16,12 +16,14 @@ type decoder struct {
 
 	// Buffers, reused by every pass. Rows are batch elements.
 	x, h           Buffer // residual stream; what branches off it
+	stream, kept   Buffer // x is the former, from where on it has fewer rows the latter
 	q, k, v, heads Buffer
 	hidden, up     Buffer
 	logits         Buffer
 
 	ids, pos []int32 // of the batch at hand
 	last     []Product
+	whole    bool // every operation is done for all rows
 }
 
 // layer is attention, then a feed-forward network, each on a normed copy of the stream that it adds to. Norms may be nil: there is none.
@@ -50,7 +52,7 @@ type rotation struct {
 
 // newBuffers makes the buffers; they grow with the batches.
 func (d *decoder) newBuffers() {
-	for _, b := range []*Buffer{&d.x, &d.h, &d.q, &d.k, &d.v, &d.heads, &d.hidden, &d.up, &d.logits} {
+	for _, b := range []*Buffer{&d.stream, &d.kept, &d.h, &d.q, &d.k, &d.v, &d.heads, &d.hidden, &d.up, &d.logits} {
 		*b = d.be.NewBuffer()
 	}
 	for _, r := range d.rotations {
@@ -80,6 +82,7 @@ func (d *decoder) start(batch []Token) {
 			ids[i] = t.ID
 		}
 	}
+	d.x = d.stream
 	d.be.Embed(d.x, d.embed, ids)
 	if d.embedScale != 1 {
 		d.be.Scale(d.x, d.embedScale)
@@ -98,8 +101,8 @@ func (d *decoder) start(batch []Token) {
 	}
 }
 
-// forward takes the residual stream through all blocks.
-func (d *decoder) forward(runs []Run) {
+// forward takes the residual stream through all blocks. Of its rows it leaves those that are wanted: behind the last attention nothing needs the others.
+func (d *decoder) forward(runs []Run, wanted []int) {
 	for il := range d.blocks {
 		b := &d.blocks[il]
 
@@ -115,7 +118,16 @@ func (d *decoder) forward(runs []Run) {
 		}
 		b.attention.Runs = runs
 		d.be.Attention(d.heads, d.q, d.k, d.v, &b.attention)
-		d.be.MatMul(d.heads, b.fromHeads...)
+		heads := d.heads
+		if il == len(d.blocks)-1 && len(wanted) < len(d.ids) && !d.whole {
+			if len(wanted) == 0 {
+				return
+			}
+			d.be.Gather(d.q, heads, wanted)
+			heads = d.q
+			d.keep(wanted)
+		}
+		d.be.MatMul(heads, b.fromHeads...)
 		d.add(b.attnPost)
 
 		d.be.Norm(d.h, d.x, b.ffnNorm)
@@ -128,6 +140,15 @@ func (d *decoder) forward(runs []Run) {
 		d.be.MatMul(d.hidden, b.fromHidden...)
 		d.add(b.ffnPost)
 	}
+	if d.whole {
+		d.keep(wanted)
+	}
+}
+
+// keep leaves some rows of the residual stream.
+func (d *decoder) keep(rows []int) {
+	d.be.Gather(d.kept, d.x, rows)
+	d.x = d.kept
 }
 
 // add ends a branch: it joins the stream.

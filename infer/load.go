@@ -25,6 +25,7 @@ type Model struct {
 	// Of the batch at hand.
 	held, next map[int]int // positions of its sequences: before, and so far
 	wanted     []int       // elements that want logits
+	rows       []int       // theirs in the residual stream
 	runs       []Run
 }
 
@@ -89,6 +90,7 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	if err := b.decoder(&m.decoder); err != nil {
 		return nil, errors.Join(err, b.be.Close())
 	}
+	m.decoder.whole = o.Tap != nil // which shows all of them
 	m.memory = arch.MemoryOf(spec, p, b.bytes, arch.MemoryOptions{
 		Context: m.Context, Batch: m.batch, Threads: backend.pool.Threads(), Cache: o.cacheType(),
 	})

@@ -19,8 +19,9 @@ type Token struct {
 // ErrContextFull is returned when a sequence would hold more positions than Options.Context.
 var ErrContextFull = errors.New("the context is full")
 
-// logitFloats bounds the logits that are held at once (16 MB), whatever the vocabulary.
-const logitFloats = 4 << 20
+// logitFloats bounds the logits that are held at once (32 MB), whatever the vocabulary. With many fewer rows at a time, unpacking the output matrix
+// for each of these blocks would take as long as multiplying.
+const logitFloats = 8 << 20
 
 // Step runs a batch. emit is called for the elements that want logits, in order, with one row of NVocab values that is valid only during the call.
 // The batch is computed in pieces of at most Options.Batch elements. After an error the sequences are as they were before.
@@ -95,22 +96,26 @@ func (m *Model) compute(batch []Token, lo, hi int, emit func(elements []int, log
 	if err != nil {
 		return err
 	}
-	m.decoder.start(batch)
-	m.decoder.forward(runs)
-
 	m.wanted = m.wanted[:0]
 	for i, t := range batch {
 		if t.Logits {
 			m.wanted = append(m.wanted, i)
 		}
 	}
+	m.decoder.start(batch)
+	m.decoder.forward(runs, m.wanted)
+
+	for i := range m.wanted { // numbers of rows are now those in the whole batch
+		m.wanted[i] += lo
+	}
+	m.rows = m.rows[:0]
 	for wanted := range slices.Chunk(m.wanted, max(logitFloats/m.Params.NVocab, 1)) {
-		logits, err := m.decoder.project(wanted)
+		for range wanted {
+			m.rows = append(m.rows, len(m.rows))
+		}
+		logits, err := m.decoder.project(m.rows[len(m.rows)-len(wanted):])
 		if err != nil {
 			return err
-		}
-		for i := range wanted {
-			wanted[i] += lo
 		}
 		if err := emit(wanted, logits); err != nil {
 			return err

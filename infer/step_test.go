@@ -71,7 +71,7 @@ func TestStepRollsBack(t *testing.T) {
 	sameBits(t, "afterwards", all(t, s, ids[2:], 10), want[2:])
 }
 
-// Only the elements that want logits get them, whatever pieces the batch is computed in.
+// Only the elements that want logits get them, whatever pieces the batch is computed in; a piece may have none.
 func TestLogitsWhereWanted(t *testing.T) {
 	m := llamaTiny()
 	ids := m.ids(20)

@@ -123,7 +123,6 @@ func (t *traced) Softcap(x Buffer, limit float32) {
 }
 
 func (t *traced) Gather(dst, x Buffer, list []int) {
-	t.layer = -1
 	op := t.op("gather")
 	start := t.begin(op)
 	t.Backend.Gather(dst, x, list)

@@ -13,7 +13,7 @@ import (
 )
 
 // The multiplications of a token with the weights of load's model: seven matrices of a block, and the output.
-const blockWeights, outputWeights = 7 * 8 * 8, 8 * vocab
+const blockWeights, attentionWeights, outputWeights = 7 * 8 * 8, 3 * 8 * 8, 8 * vocab
 
 func TestBenchNames(t *testing.T) {
 	for want, test := range map[string]eval.BenchTest{
@@ -70,9 +70,9 @@ func TestBench(t *testing.T) {
 			if all := timed.Runs[0] + timed.Runs[1] + timed.Runs[2]; ops <= 0 || ops > all {
 				t.Errorf("operations took %v of %v", ops, all)
 			}
-			// Every token meets the block, every made one and the last of each piece of a prompt the output.
+			// Every token meets the block up to attention, every made one and the last of each piece of a prompt the rest and the output.
 			tokens, outputs := test.Tokens(), test.Gen+(test.Prompt+3)/4
-			if want := float64(tokens*blockWeights + outputs*outputWeights); timed.Work.Floats != want || counted.Work.Floats != want || timed.Work.Integers != 0 {
+			if want := float64(tokens*attentionWeights + outputs*(blockWeights-attentionWeights+outputWeights)); timed.Work.Floats != want || counted.Work.Floats != want || timed.Work.Integers != 0 {
 				t.Errorf("%g and %g multiplications, want %g", timed.Work.Floats, counted.Work.Floats, want)
 			}
 			if math.Abs(timed.Work.Bytes-counted.Work.Bytes) > 0.05*timed.Work.Bytes {
