@@ -88,7 +88,12 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 		whole := lo + (hi-lo+a.Page-1)/a.Page*a.Page
 		if few {
 			for p := lo; p < hi; p += a.Page {
-				keys, _ := pages(p / a.Page)
+				keys, values := pages(p / a.Page)
+				s.dot.ahead, s.dot.later = nil, values[:valueBytes]
+				if p+a.Page < end {
+					next, _ := pages(p/a.Page + 1)
+					s.dot.ahead = next[:keyBytes]
+				}
 				s.multiplyKeys(a, keys[:keyBytes], p-from)
 			}
 		} else {
@@ -148,11 +153,13 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 	return first, end
 }
 
-// multiplyKeys computes the scores of a page, whose first position is column at of the block.
+// multiplyKeys computes the scores of a page, whose first position is column at of the block. Pages lie far apart; so while a page is multiplied with
+// the first queries, memory is asked for the next one's keys and for the page's values, which come after the block's keys.
 func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at int) {
 	n, k := len(s.states), a.Keys.Width
 	d := &s.dot
-	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k, ldx: k, ldy: attentionBlock}
+	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k, ldx: k, ldy: attentionBlock,
+		ahead: d.ahead, later: d.later}
 	most := maxWideDotColumns
 	if a.Keys.Type == gguf.Q8_0 {
 		d.blocks, most = k/blockK, maxDotColumns
@@ -165,6 +172,7 @@ func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at int) {
 		}
 		d.y = s.scores[c*attentionBlock+at:]
 		s.dotKeys(d)
+		d.ahead, d.later = nil, nil
 	}
 }
 

@@ -275,8 +275,8 @@ DATA scaleTops1<>+16(SB)/8, $0x0000001a00000018
 DATA scaleTops1<>+24(SB)/8, $0x0000001e0000001c
 GLOBL scaleTops1<>(SB), RODATA|NOPTR, $32
 
-// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_0x1(SB), 0, $0-96
+// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -288,6 +288,23 @@ TEXT ·dotQ4_0x1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -358,8 +375,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_1x1(SB), 0, $0-96
+// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -371,6 +388,23 @@ TEXT ·dotQ4_1x1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -442,8 +476,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_0x1(SB), 0, $0-96
+// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -455,6 +489,23 @@ TEXT ·dotQ5_0x1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -551,8 +602,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_1x1(SB), 0, $0-96
+// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -564,6 +615,23 @@ TEXT ·dotQ5_1x1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -661,8 +729,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ8_0x1(SB), 0, $0-96
+// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -674,6 +742,23 @@ TEXT ·dotQ8_0x1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -750,8 +835,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_NLx1(SB), 0, $0-96
+// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx1(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -763,6 +848,23 @@ TEXT ·dotIQ4_NLx1(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	MOVQ w+0(FP), DI
 	MOVQ q+24(FP), SI
@@ -847,8 +949,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ2_Kx1(SB), 0, $320-96
+// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -861,6 +963,23 @@ TEXT ·dotQ2_Kx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -1259,8 +1378,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ3_Kx1(SB), 0, $320-96
+// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -1273,6 +1392,23 @@ TEXT ·dotQ3_Kx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -1811,8 +1947,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_Kx1(SB), 0, $320-96
+// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -1825,6 +1961,23 @@ TEXT ·dotQ4_Kx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -2126,8 +2279,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_Kx1(SB), 0, $320-96
+// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -2140,6 +2293,23 @@ TEXT ·dotQ5_Kx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -2573,8 +2743,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ6_Kx1(SB), 0, $320-96
+// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -2587,6 +2757,23 @@ TEXT ·dotQ6_Kx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -3081,8 +3268,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_XSx1(SB), 0, $320-96
+// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx1(SB), 0, $320-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -3095,6 +3282,23 @@ TEXT ·dotIQ4_XSx1(SB), 0, $320-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 	MOVQ w+0(FP), DI
@@ -3535,8 +3739,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_0x2(SB), 0, $0-96
+// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -3548,6 +3752,23 @@ TEXT ·dotQ4_0x2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -3642,8 +3863,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_1x2(SB), 0, $0-96
+// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -3655,6 +3876,23 @@ TEXT ·dotQ4_1x2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -3750,8 +3988,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_0x2(SB), 0, $0-96
+// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -3763,6 +4001,23 @@ TEXT ·dotQ5_0x2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -3883,8 +4138,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_1x2(SB), 0, $0-96
+// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -3896,6 +4151,23 @@ TEXT ·dotQ5_1x2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -4017,8 +4289,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ8_0x2(SB), 0, $0-96
+// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4030,6 +4302,23 @@ TEXT ·dotQ8_0x2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -4139,8 +4428,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_NLx2(SB), 0, $0-96
+// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx2(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4152,6 +4441,23 @@ TEXT ·dotIQ4_NLx2(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	MOVQ w+0(FP), DI
@@ -4269,8 +4575,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ2_Kx2(SB), 0, $384-96
+// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4283,6 +4589,23 @@ TEXT ·dotQ2_Kx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -4944,8 +5267,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ3_Kx2(SB), 0, $384-96
+// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4958,6 +5281,23 @@ TEXT ·dotQ3_Kx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -5759,8 +6099,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_Kx2(SB), 0, $384-96
+// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -5773,6 +6113,23 @@ TEXT ·dotQ4_Kx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -6271,8 +6628,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_Kx2(SB), 0, $384-96
+// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -6285,6 +6642,23 @@ TEXT ·dotQ5_Kx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -6927,8 +7301,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ6_Kx2(SB), 0, $384-96
+// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -6941,6 +7315,23 @@ TEXT ·dotQ6_Kx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -7698,8 +8089,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_XSx2(SB), 0, $384-96
+// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx2(SB), 0, $384-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -7712,6 +8103,23 @@ TEXT ·dotIQ4_XSx2(SB), 0, $384-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -8427,8 +8835,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_0x3(SB), 0, $0-96
+// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -8440,6 +8848,23 @@ TEXT ·dotQ4_0x3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -8558,8 +8983,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_1x3(SB), 0, $0-96
+// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -8571,6 +8996,23 @@ TEXT ·dotQ4_1x3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -8690,8 +9132,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_0x3(SB), 0, $0-96
+// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -8703,6 +9145,23 @@ TEXT ·dotQ5_0x3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -8847,8 +9306,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_1x3(SB), 0, $0-96
+// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -8860,6 +9319,23 @@ TEXT ·dotQ5_1x3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -9005,8 +9481,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ8_0x3(SB), 0, $0-96
+// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9018,6 +9494,23 @@ TEXT ·dotQ8_0x3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -9160,8 +9653,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_NLx3(SB), 0, $0-96
+// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx3(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9173,6 +9666,23 @@ TEXT ·dotIQ4_NLx3(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -9323,8 +9833,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ2_Kx3(SB), 0, $448-96
+// func dotQ2_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9337,6 +9847,23 @@ TEXT ·dotQ2_Kx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -10235,8 +10762,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ3_Kx3(SB), 0, $448-96
+// func dotQ3_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -10249,6 +10776,23 @@ TEXT ·dotQ3_Kx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -11287,8 +11831,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_Kx3(SB), 0, $448-96
+// func dotQ4_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -11301,6 +11845,23 @@ TEXT ·dotQ4_Kx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -11968,8 +12529,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_Kx3(SB), 0, $448-96
+// func dotQ5_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -11982,6 +12543,23 @@ TEXT ·dotQ5_Kx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -12805,8 +13383,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ6_Kx3(SB), 0, $448-96
+// func dotQ6_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -12819,6 +13397,23 @@ TEXT ·dotQ6_Kx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -13813,8 +14408,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_XSx3(SB), 0, $448-96
+// func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx3(SB), 0, $448-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -13827,6 +14422,23 @@ TEXT ·dotIQ4_XSx3(SB), 0, $448-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -14791,8 +15403,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_0x4(SB), 0, $0-96
+// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -14804,6 +15416,23 @@ TEXT ·dotQ4_0x4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -14946,8 +15575,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_1x4(SB), 0, $0-96
+// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -14959,6 +15588,23 @@ TEXT ·dotQ4_1x4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -15102,8 +15748,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_0x4(SB), 0, $0-96
+// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15115,6 +15761,23 @@ TEXT ·dotQ5_0x4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -15283,8 +15946,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_1x4(SB), 0, $0-96
+// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15296,6 +15959,23 @@ TEXT ·dotQ5_1x4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -15465,8 +16145,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ8_0x4(SB), 0, $0-96
+// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15478,6 +16158,23 @@ TEXT ·dotQ8_0x4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -15653,8 +16350,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_NLx4(SB), 0, $0-96
+// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx4(SB), 0, $0-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15666,6 +16363,23 @@ TEXT ·dotIQ4_NLx4(SB), 0, $0-96
 	VMOVDQU ones16<>(SB), Y14
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
@@ -15849,8 +16563,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ2_Kx4(SB), 0, $512-96
+// func dotQ2_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15863,6 +16577,23 @@ TEXT ·dotQ2_Kx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -16998,8 +17729,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ3_Kx4(SB), 0, $512-96
+// func dotQ3_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -17012,6 +17743,23 @@ TEXT ·dotQ3_Kx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -18287,8 +19035,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ4_Kx4(SB), 0, $512-96
+// func dotQ4_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -18301,6 +19049,23 @@ TEXT ·dotQ4_Kx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -19137,8 +19902,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ5_Kx4(SB), 0, $512-96
+// func dotQ5_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -19151,6 +19916,23 @@ TEXT ·dotQ5_Kx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -20155,8 +20937,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotQ6_Kx4(SB), 0, $512-96
+// func dotQ6_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -20169,6 +20951,23 @@ TEXT ·dotQ6_Kx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -21400,8 +22199,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
-TEXT ·dotIQ4_XSx4(SB), 0, $512-96
+// func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx4(SB), 0, $512-120
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -21414,6 +22213,23 @@ TEXT ·dotIQ4_XSx4(SB), 0, $512-96
 	ANDQ $-64, BX
 
 row:
+	MOVQ lines+112(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+96(FP), DI
+	MOVQ later+104(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+96(FP)
+	MOVQ SI, later+104(FP)
+
+asked:
 	VXORPS Y0, Y0, Y0
 	VMOVAPS Y0, 0(BX)
 	VMOVAPS Y0, 32(BX)
@@ -22627,8 +23443,8 @@ block:
 	VZEROUPPER
 	RET
 
-// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF32x1(SB), 0, $0-72
+// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x1(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22636,6 +23452,23 @@ TEXT ·dotF32x1(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22674,8 +23507,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF16x1(SB), 0, $0-72
+// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x1(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22683,6 +23516,23 @@ TEXT ·dotF16x1(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22721,8 +23571,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotBF16x1(SB), 0, $0-72
+// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x1(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22730,6 +23580,23 @@ TEXT ·dotBF16x1(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22772,8 +23639,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF32x2(SB), 0, $0-72
+// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x2(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22781,6 +23648,23 @@ TEXT ·dotF32x2(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22837,8 +23721,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF16x2(SB), 0, $0-72
+// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x2(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22846,6 +23730,23 @@ TEXT ·dotF16x2(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22902,8 +23803,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotBF16x2(SB), 0, $0-72
+// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x2(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22911,6 +23812,23 @@ TEXT ·dotBF16x2(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -22971,8 +23889,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF32x3(SB), 0, $0-72
+// func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x3(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -22980,6 +23898,23 @@ TEXT ·dotF32x3(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -23054,8 +23989,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotF16x3(SB), 0, $0-72
+// func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x3(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -23063,6 +23998,23 @@ TEXT ·dotF16x3(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX
@@ -23137,8 +24089,8 @@ next:
 	VZEROUPPER
 	RET
 
-// func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
-TEXT ·dotBF16x3(SB), 0, $0-72
+// func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x3(SB), 0, $0-96
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
@@ -23146,6 +24098,23 @@ TEXT ·dotBF16x3(SB), 0, $0-72
 	LEAQ (R9)(R9*2), R10
 
 row:
+	MOVQ lines+88(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+72(FP), DI
+	MOVQ later+80(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+72(FP)
+	MOVQ SI, later+80(FP)
+
+asked:
 	MOVQ R8, DI
 	MOVQ x+24(FP), SI
 	MOVQ eights+40(FP), CX

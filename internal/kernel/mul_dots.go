@@ -12,6 +12,16 @@ type dotJob struct {
 	columns     int
 	y           []float32 // the product with column c is y[c*ldy+4*r+i]
 	ldy         int
+	// What is read next, and what after that, where it lies somewhere else: it is asked for row by row. nil: nothing.
+	ahead, later []byte
+}
+
+// asked is where ahead and later start, and how many lines of both each row asks for. What is beyond the end of the shorter one is harmless.
+func (d *dotJob) asked() (ahead, later *byte, lines int) {
+	if len(d.ahead) == 0 || len(d.later) == 0 {
+		return nil, nil, 0
+	}
+	return &d.ahead[0], &d.later[0], (max(len(d.ahead), len(d.later))/64 + d.rows) / d.rows
 }
 
 // check panics unless everything that a dot kernel touches is inside the slices.

@@ -152,7 +152,7 @@ func transposeAVX2(dst, rows []float32, k int) {
 	widenAVX2(gguf.F32, dst, rowBlocks{data: bytes, stride: 4 * k}, k)
 }
 
-type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int)
+type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2, dotQ4_0x3, dotQ4_0x4},
@@ -181,12 +181,13 @@ func newDot(t gguf.Type, functions [maxDotColumns + 1]dotFunc) func(*dotJob) {
 		}
 		x := &d.x
 		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
+		ahead, later, lines := d.asked()
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
-			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows)
+			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
 	}
 }
 
-type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int)
+type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 var wideDotFuncs = map[gguf.Type][maxWideDotColumns + 1]wideDotFunc{
 	gguf.F32:  {nil, dotF32x1, dotF32x2, dotF32x3},
@@ -203,7 +204,8 @@ func newWideDot(t gguf.Type, functions [maxWideDotColumns + 1]wideDotFunc) func(
 		_ = d.wide[:(d.columns-1)*d.ldx+d.blocks]
 		whole := d.blocks &^ 7
 		if whole > 0 {
-			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.ldx, whole/8, &d.y[0], 4*d.ldy, d.rows)
+			ahead, later, lines := d.asked()
+			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.ldx, whole/8, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
 		}
 		if whole == d.blocks {
 			return

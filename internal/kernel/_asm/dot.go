@@ -14,7 +14,7 @@ import "fmt"
 // scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the first (R8 = 3*AX),
 // c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
 
-const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int"
+const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
 
 // How many columns a dot kernel takes at most: activations in 8 bits, and float32.
 const (
@@ -80,7 +80,8 @@ func (d *dot) write() {
 		frame = d.scratch() + 64
 	}
 	d.begin(name, dotParams, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
-		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.", name, d.format, d.cols))
+		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.\n"+
+		"Each row asks for so many lines at ahead and later.", name, d.format, d.cols))
 	d.arg("hop", "R9")
 	d.p("LEAQ (R9)(R9*2), R10")
 	d.arg("k", "AX")
@@ -96,6 +97,7 @@ func (d *dot) write() {
 		d.p("VMOVDQU %s, Y14", d.ones())
 	}
 	d.label("row")
+	d.ask()
 	d.clear()
 	d.arg("w", "DI")
 	d.arg("q", "SI")
@@ -175,6 +177,25 @@ func (d *dot) prefetch() {
 	}
 }
 
+// ask asks, with each row, for so many lines of what is read next, and of what is read later. It uses CX, DI and SI.
+func (f *file) ask() {
+	f.arg("lines", "CX")
+	f.p("TESTQ CX, CX")
+	f.p("JZ asked")
+	f.arg("ahead", "DI")
+	f.arg("later", "SI")
+	f.label("ask")
+	f.p("PREFETCHT1 (DI)")
+	f.p("PREFETCHT1 (SI)")
+	f.p("ADDQ $64, DI")
+	f.p("ADDQ $64, SI")
+	f.p("DECQ CX")
+	f.p("JNZ ask")
+	f.p("MOVQ DI, %s", f.param("ahead"))
+	f.p("MOVQ SI, %s", f.param("later"))
+	f.label("asked")
+}
+
 // reduce adds up the 8 parts of four rows' sums into X0.
 func (d *dot) reduce(sums [4]string) {
 	for i := range 2 {
@@ -205,9 +226,10 @@ func (d *dot) multiplySigned(w, x, to, temp int) {
 // dotFloat: rows of floats with columns of float32, 8 elements at a time. Columns are in Y0 to Y2, the sums from Y4 on.
 func dotFloat(f *file, t floatType, cols int) {
 	name := fmt.Sprintf("dot%sx%d", t.name, cols)
-	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int", 0, fmt.Sprintf(
+	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int", 0, fmt.Sprintf(
 		"%s multiplies rows of 8*eights %s elements with %d columns of float32, ldx bytes apart. Row r of stream i starts at\n"+
-			"w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i].", name, t.name, cols))
+			"w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. Each row asks for so many lines at ahead and later.",
+		name, t.name, cols))
 	f.arg("w", "R8")
 	f.arg("hop", "R9")
 	f.arg("ldx", "AX")
@@ -215,6 +237,7 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("LEAQ (R9)(R9*2), R10")
 	d := &dot{file: f, cols: cols}
 	f.label("row")
+	f.ask()
 	f.p("MOVQ R8, DI")
 	f.arg("x", "SI")
 	f.arg("eights", "CX")
