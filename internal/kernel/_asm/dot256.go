@@ -347,7 +347,17 @@ func scaleHalves(d *dot, r, run int) {
 	d.interleave("DQ", "VPADDD", p, p+2, 14)
 }
 
-var superBlockQ6_K = &superBlock{
+// halfGroups completes what is the same for these formats; prepare is that of formats with an offset, unless there is another.
+func halfGroups(b superBlock) *superBlock {
+	b.group, b.sum, b.join, b.add = alternating, scaleHalves, "DQ", "VPADDD"
+	b.scale, b.factors, b.offset = convertSums, pairFactor, addSixteenths
+	if b.prepare == nil {
+		b.prepare = sixteenthsOfScales
+	}
+	return &b
+}
+
+var superBlockQ6_K = halfGroups(superBlock{
 	header: func(d *dot, r int) {
 		d.offsetFactors(r, 208, "minus32by16", 0xba000000) // -32 / 2^16
 		d.p("VMOVAPS Y0, %s", d.factor(r))
@@ -364,15 +374,7 @@ var superBlockQ6_K = &superBlock{
 			d.orBits(14, 2*(run%2)+4, 4, "topPairs", 0x3030303030303030, 2+i)
 		}
 	},
-	group:   alternating,
-	sum:     scaleHalves,
-	join:    "DQ",
-	add:     "VPADDD",
-	prepare: sixteenthsOfScales,
-	scale:   convertSums,
-	factors: pairFactor,
-	offset:  addSixteenths,
-}
+})
 
 // bitPairRun: two times 16 bytes with two bits of four groups.
 func (d *dot) bitPairRun(r, offset, run int) {
@@ -389,7 +391,7 @@ func (d *dot) bitPairRun(r, offset, run int) {
 }
 
 // Q2_K's scales are low halves of bytes; the high halves are minimums, which stay in the scratch until the half block ends.
-var superBlockQ2_K = &superBlock{
+var superBlockQ2_K = halfGroups(superBlock{
 	header: func(d *dot, r int) {
 		d.offsetFactors(r, 82, "minusBy16", 0xb7800000) // -1 / 2^16
 		d.rowFactors(r, 80)
@@ -402,21 +404,14 @@ var superBlockQ2_K = &superBlock{
 		d.p("VMOVDQA Y14, %s", d.header(32*r))
 		d.p("VPAND %s, Y%d, Y%d", d.nibbles(), d.pair(r), d.pair(r))
 	},
-	load:  func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
-	group: alternating,
-	sum:   scaleHalves,
-	join:  "DQ",
-	add:   "VPADDD",
+	load: func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
 	prepare: func(d *dot, r, _ int) {
 		d.p("VMOVDQA %s, Y2", d.header(32*r))
 		d.sixteenths(2)
 	},
-	scale:   convertSums,
-	factors: pairFactor,
-	offset:  addSixteenths,
-}
+})
 
-var superBlockQ3_K = &superBlock{
+var superBlockQ3_K = halfGroups(superBlock{
 	header: func(d *dot, r int) {
 		for i := range 2 {
 			d.p("VMOVDQU %s, X4", d.w(r+2*i, 94))
@@ -438,15 +433,7 @@ var superBlockQ3_K = &superBlock{
 			d.orBits(14, alternating(run, 1), 2, "fours", 0x0404040404040404, 2+i)
 		}
 	},
-	group:   alternating,
-	sum:     scaleHalves,
-	join:    "DQ",
-	add:     "VPADDD",
-	prepare: sixteenthsOfScales,
-	scale:   convertSums,
-	factors: pairFactor,
-	offset:  addSixteenths,
-}
+})
 
 // IQ4_XS has signed values, and scales of 6 bits for every 32 elements. The pair's register has the 8 first bytes of the blocks twice in their lanes: the
 // factor, the top bits of the scales, their low four bits.
