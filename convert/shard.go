@@ -124,6 +124,9 @@ func (p *Plan) Size() (total uint64) {
 // whoever opens that finds the others; after an error or a cancellation none is left. Memory stays bounded by encode.Stream, whatever
 // the size of a tensor.
 func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
+	if st, err := os.Stat(path); len(p.shards) > 1 && (strings.HasSuffix(path, "/") || err == nil && st.IsDir()) {
+		return nil, fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
+	}
 	outputs := p.Outputs(path)
 	files := make([]*atomicfile.File, len(outputs))
 	inputs := p.inputs()

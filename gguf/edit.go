@@ -64,7 +64,7 @@ func editInto(path, out string, change func(*Meta) error) (EditResult, error) {
 	if err := applyChange(f, change); err != nil {
 		return EditResult{}, err
 	}
-	size, err := f.replace(out, path)
+	size, err := f.replace(out, append(PartsOf(path), path)...)
 	return EditResult{Size: size}, err
 }
 

@@ -102,7 +102,12 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	sum, err := eval.ModelSum(l.file)
+	if err != nil {
+		return err
+	}
 	o.BOS, o.Progress = startOf(tok), newTenths(u).perplexity
+	o.Setting = eval.Setting{Model: sum, Precision: c.String("precision"), CacheType: strings.ToLower(l.model.Memory().CacheType)}
 	start := time.Now()
 	r, err := eval.Perplexity(c.Context, l.model, ids, o)
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/infer"
 )
 
@@ -21,6 +23,7 @@ type PerplexityOptions struct {
 	Windows
 	// Part of Parts, from 1 on, runs only that share of the windows, so that several machines can share a text; 0 of 0 runs all. Merge adds them up.
 	Part, Parts int
+	Setting     Setting                                         // for the result
 	UntilStdErr float64                                         // stop as soon as the standard error is not above this; 0: run all windows
 	Progress    func(done, total int, running PerplexityResult) // after each window
 }
@@ -37,6 +40,8 @@ type PerplexityResult struct {
 	Stride     int    `json:"stride"`     // of the sliding window, else 0
 	BOS        bool   `json:"bos"`        // in place of each window's first token
 
+	Setting
+
 	// What Merge needs.
 	Sum     Number `json:"nll_sum"` // of the negative log likelihoods
 	Squares Number `json:"nll_square_sum"`
@@ -44,6 +49,28 @@ type PerplexityResult struct {
 	Part    int    `json:"part"`
 	Parts   int    `json:"parts"`
 	Text    string `json:"text_sha256"` // of the ids as little-endian int32
+}
+
+// Setting is what computed a result: results of different ones do not add up.
+type Setting struct {
+	Model     string `json:"model_sha256,omitempty"` // see ModelSum
+	Precision string `json:"precision,omitempty"`
+	CacheType string `json:"cache_type,omitempty"`
+}
+
+// ModelSum identifies a model without reading all of it: the SHA-256 of its tensors' names, types, shapes and the start of their data.
+func ModelSum(f *gguf.File) (string, error) {
+	h := sha256.New()
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		data, err := f.Data(t)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%q %s %v %d\n", t.Name, t.Type, t.Shape, len(data))
+		h.Write(data[:min(len(data), 1024)])
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // Perplexity cuts the ids (the whole text, tokenized as the vocabulary says) into windows and scores tokens as o.Windows says.
@@ -59,7 +86,7 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 	}
 	frame := PerplexityResult{
 		Context: o.Context, Convention: o.Convention(), Stride: o.Stride, BOS: o.Stride == 0 && o.BOS >= 0,
-		Windows: len(list), Part: max(o.Part, 1), Parts: max(o.Parts, 1), Text: textSum(ids),
+		Windows: len(list), Part: max(o.Part, 1), Parts: max(o.Parts, 1), Text: textSum(ids), Setting: o.Setting,
 	}
 	if list, err = share(list, frame.Part, frame.Parts); err != nil {
 		return PerplexityResult{}, err
@@ -136,8 +163,9 @@ func Merge(parts []PerplexityResult) (PerplexityResult, error) {
 	var nll likelihoods
 	total := frame
 	for i, p := range parts {
-		if got := p.frame(); got != frame {
-			return PerplexityResult{}, fmt.Errorf("part %d is of another run: %+v, part %d has %+v", p.Part, got, parts[0].Part, frame)
+		if differences := p.frame().differences(frame); differences != nil {
+			return PerplexityResult{}, fmt.Errorf("part %d is of another run than part %d: %s\nhint: give the results of one text, model and setting",
+				p.Part, parts[0].Part, strings.Join(differences, ", "))
 		}
 		if p.Part != i+1 {
 			return PerplexityResult{}, fmt.Errorf("part %d of %d is missing or another one is there twice", min(i+1, p.Part), frame.Parts)
@@ -167,7 +195,27 @@ const maxParts = 1 << 20
 
 // frame is what all parts of a run have in common.
 func (r PerplexityResult) frame() PerplexityResult {
-	return PerplexityResult{Context: r.Context, Convention: r.Convention, Stride: r.Stride, BOS: r.BOS, Windows: r.Windows, Parts: r.Parts, Text: r.Text}
+	return PerplexityResult{
+		Context: r.Context, Convention: r.Convention, Stride: r.Stride, BOS: r.BOS, Windows: r.Windows, Parts: r.Parts, Text: r.Text, Setting: r.Setting,
+	}
+}
+
+// differences tells where two frames part.
+func (r PerplexityResult) differences(o PerplexityResult) (list []string) {
+	for _, field := range []struct {
+		name   string
+		ours   any
+		theirs any
+	}{
+		{"model_sha256", r.Model, o.Model}, {"text_sha256", r.Text, o.Text}, {"precision", r.Precision, o.Precision},
+		{"cache_type", r.CacheType, o.CacheType}, {"context", r.Context, o.Context}, {"convention", r.Convention, o.Convention},
+		{"stride", r.Stride, o.Stride}, {"bos", r.BOS, o.BOS}, {"windows", r.Windows, o.Windows}, {"parts", r.Parts, o.Parts},
+	} {
+		if field.ours != field.theirs {
+			list = append(list, fmt.Sprintf("%s is %v, not %v", field.name, field.ours, field.theirs))
+		}
+	}
+	return list
 }
 
 // likelihoods sums negative log likelihoods and their squares.
