@@ -9,10 +9,12 @@ import (
 
 // create starts an output that may be none of the inputs. One that is a part of a split model stands for all parts.
 func create(path string, inputs ...string) (*atomicfile.File, error) {
-	for _, name := range slices.Clone(inputs) {
-		inputs = append(inputs, gguf.PartsOf(name)...)
+	all := slices.Clone(inputs)
+	for _, name := range inputs {
+		all = append(all, gguf.PartsOf(name)...)
 	}
-	return atomicfile.Create(path, inputs...)
+	slices.Sort(all) // each is looked up once, also where all parts of a model are given
+	return atomicfile.Create(path, slices.Compact(all)...)
 }
 
 // creatable fails at once for an output that could not be written when all is done; "" is none.
