@@ -24,9 +24,9 @@ func PartName(name string, no, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", name, no, count)
 }
 
-var partName = regexp.MustCompile(`^(?s)(.*)-([0-9]{5})-of-([0-9]{5})\.gguf$`)
+var partName = regexp.MustCompile(`^(?s)(.*)-([0-9]{5})-of-([0-9]{5})(\.(?i:gguf))$`)
 
-// PartsOf lists how all parts of a split model are named, by the path of one of them: nil for a name that no part has.
+// PartsOf lists how all parts of a split model are named, by the path of one of them: nil for a name that no part has. All end as that one does.
 func PartsOf(path string) []string {
 	m := partName.FindStringSubmatch(path)
 	if m == nil {
@@ -35,9 +35,34 @@ func PartsOf(path string) []string {
 	count, _ := strconv.Atoi(m[3]) // five digits
 	list := make([]string, count)
 	for i := range list {
-		list[i] = PartName(m[1], i+1, count)
+		list[i] = partPath(m[1], i+1, count, m[4])
 	}
 	return list
+}
+
+// partPath is PartName with the ending of another part.
+func partPath(name string, no, count int, ending string) string {
+	return strings.TrimSuffix(PartName(name, no, count), fileEnding) + ending
+}
+
+// fileEnding is how names of files end, in any case.
+const fileEnding = ".gguf"
+
+// IsFileName reports whether a name ends as those of GGUF files do.
+func IsFileName(path string) bool {
+	return len(path) >= len(fileEnding) && strings.EqualFold(path[len(path)-len(fileEnding):], fileEnding)
+}
+
+// ModelName is the path of a model's file, or of one of its parts, without what marks it as such: "dir/m" of "dir/m.gguf" and of
+// "dir/m-00001-of-00003.gguf".
+func ModelName(path string) string {
+	if m := partName.FindStringSubmatch(path); m != nil {
+		return m[1]
+	}
+	if IsFileName(path) {
+		return path[:len(path)-len(fileEnding)]
+	}
+	return path
 }
 
 // OpenModel opens a file as Open does and, where it is the first part of a split model, all others beside it: see Join.
@@ -75,7 +100,7 @@ func (f *File) Join() (*File, error) {
 	}
 	parts := []*File{f}
 	for i, path := range paths[1:] {
-		p, err := openPart(path, f, i+1, len(paths))
+		p, err := openPart(path, f, []splitKey{{keySplitNo, uint64(i + 1)}, {keySplitCount, count}, {keySplitTensors, total}})
 		if err == nil {
 			parts = append(parts, p)
 			continue
@@ -104,18 +129,22 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 	if count > MaxParts || no >= count {
 		return nil, f.splitFault(keySplitCount, fmt.Sprintf("part %d of %d; parts are counted from 0, and are at most %d", no, count, MaxParts), "")
 	}
-	suffix := PartName("", int(no)+1, int(count))
+	ending := fileEnding
+	if IsFileName(f.Path) {
+		ending = f.Path[len(f.Path)-len(fileEnding):]
+	}
+	suffix := partPath("", int(no)+1, int(count), ending)
 	name, ok := strings.CutSuffix(f.Path, suffix)
 	switch {
 	case !ok:
 		return nil, f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), "give the parts their names back")
 	case no != 0:
-		return nil, f.splitFault(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+PartName(name, 1, int(count)))
+		return nil, f.splitFault(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+partPath(name, 1, int(count), ending))
 	}
 	paths := make([]string, count)
 	var missing []string
 	for i := range paths {
-		paths[i] = PartName(name, i+1, len(paths))
+		paths[i] = partPath(name, i+1, len(paths), ending)
 		if _, err := os.Stat(paths[i]); errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, paths[i])
 		}
@@ -138,16 +167,24 @@ func (f *File) splitFault(key, text, hint string) error {
 	return err
 }
 
-// openPart opens part no (from 0) of the model that first begins.
-func openPart(path string, first *File, no, count int) (*File, error) {
+// splitKey is a key of a part and its value.
+type splitKey struct {
+	key   string
+	value uint64
+}
+
+// openPart opens another part of the model that first begins; its keys must have these values. llama.cpp's gguf-split writes all three
+// into every part, its loader looks at split.no alone in those after the first and demands that one. So here, too, the others may be missing: the
+// first part has them, and what they say is checked against the files. A wrong one tells of a part from another set.
+func openPart(path string, first *File, keys []splitKey) (*File, error) {
 	p, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, want := range []struct {
-		key   string
-		value uint64
-	}{{keySplitNo, uint64(no)}, {keySplitCount, uint64(count)}} {
+	for _, want := range keys {
+		if want.key != keySplitNo && !p.Meta.Has(want.key) {
+			continue
+		}
 		got, e := p.Meta.Uint(want.key)
 		if err = e; err == nil && got != want.value {
 			err = p.splitFault(want.key, fmt.Sprintf("it is %d, expected %d beside %s", got, want.value, first.Path), "get the parts from one place")

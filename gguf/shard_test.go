@@ -86,7 +86,8 @@ func TestOpenModel(t *testing.T) {
 		"metadata alone in the first": {{0, 2, 2, 0, nil, false}, {1, 2, 2, 0, []string{"aaaa", "bbbb"}, false}},
 		"a part without tensors":      {{0, 3, 2, 0, []string{"aaaa"}, false}, {1, 3, 2, 0, nil, false}, {2, 3, 2, 0, []string{"bbbb"}, false}},
 		"alignments":                  {{0, 2, 4, 128, []string{"aaaa", "bbbb"}, false}, {1, 2, 4, 8, []string{"cccc", "dddd"}, false}},
-		"one of one":                  {{0, 1, 1, 0, []string{"aaaa"}, false}},
+		"a later part that only says which it is": {{0, 2, 2, 0, []string{"aaaa"}, false}, {1, nil, nil, 0, []string{"bbbb"}, false}},
+		"one of one": {{0, 1, 1, 0, []string{"aaaa"}, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := split(t, parts...)
@@ -177,20 +178,23 @@ func TestOpenModelRefuses(t *testing.T) {
 		return parts
 	}
 	for want, parts := range map[string][]part{
-		`00002.gguf: key "split.no" at offset 44: inconsistent split keys: it is 0, expected 1`:    with(1, func(p *part) { p.no = 0 }),
-		`00002.gguf: key "split.count": no such metadata key`:                                      with(1, func(p *part) { p.count = nil }),
-		`00002.gguf: key "split.count" at offset 69: inconsistent split keys: it is 3, expected 2`: with(1, func(p *part) { p.count = 3 }),
-		`00001.gguf: key "split.tensors.count"`:                                                    with(0, func(p *part) { p.total = 3 }),
-		`00001.gguf: key "split.no": no such metadata key`:                                         with(0, func(p *part) { p.no = nil }),
-		`wrong metadata value type`:                                                                with(0, func(p *part) { p.count = "two" }),
-		`part 5 of 2; parts are counted from 0`:                                                    with(0, func(p *part) { p.no = 5 }),
-		`is not named *-00001-of-00003.gguf`:                                                       with(0, func(p *part) { p.count = 3 }),
-		`00002.gguf: tensor "aaaa": duplicate name: another part has the tensor too`:               with(1, func(p *part) { p.tensors = []string{"aaaa"} }),
-		`it is 2, but all parts have 3 tensors together`:                                           with(1, func(p *part) { p.tensors = []string{"bbbb", "cccc"} }),
-		`00002.gguf: inconsistent split keys: the byte order is not that of`:                       with(1, func(p *part) { p.big = true }),
-		`it is part 2 of 2`:          nil,
-		`1 of 2 parts are missing: `: {},
-		`00002.gguf: at offset 0: not a GGUF file: the file is empty`: {{}},
+		`00002.gguf: key "split.no" at offset 44: inconsistent split keys: it is 0, expected 1`:             with(1, func(p *part) { p.no = 0 }),
+		`00002.gguf: key "split.no": no such metadata key`:                                                  with(1, func(p *part) { p.no = nil }),
+		`00002.gguf: key "split.count" at offset 69: inconsistent split keys: it is 3, expected 2`:          with(1, func(p *part) { p.count = 3 }),
+		`00002.gguf: key "split.tensors.count" at offset 102: inconsistent split keys: it is 3, expected 2`: with(1, func(p *part) { p.total = 3 }),
+		`00002.gguf: key "split.tensors.count" at offset 102: wrong metadata value type`:                    with(1, func(p *part) { p.total = "2" }),
+		`00001.gguf: key "split.tensors.count": no such metadata key`:                                       with(0, func(p *part) { p.total = nil }),
+		`00001.gguf: key "split.tensors.count" at offset`:                                                   {{0, 2, 3, 0, []string{"aaaa"}, false}, {1, 2, 3, 0, []string{"bbbb"}, false}},
+		`00001.gguf: key "split.no": no such metadata key`:                                                  with(0, func(p *part) { p.no = nil }),
+		`wrong metadata value type`:                                                  with(0, func(p *part) { p.count = "two" }),
+		`part 5 of 2; parts are counted from 0`:                                      with(0, func(p *part) { p.no = 5 }),
+		`is not named *-00001-of-00003.gguf`:                                         with(0, func(p *part) { p.count = 3 }),
+		`00002.gguf: tensor "aaaa": duplicate name: another part has the tensor too`: with(1, func(p *part) { p.tensors = []string{"aaaa"} }),
+		`it is 2, but all parts have 3 tensors together`:                             with(1, func(p *part) { p.tensors = []string{"bbbb", "cccc"} }),
+		`00002.gguf: inconsistent split keys: the byte order is not that of`:         with(1, func(p *part) { p.big = true }),
+		`it is part 2 of 2`:                                                          nil,
+		`1 of 2 parts are missing: `:                                                 {},
+		`00002.gguf: at offset 0: not a GGUF file: the file is empty`:                {{}},
 	} {
 		path := ""
 		switch {
@@ -253,10 +257,48 @@ func TestPartsOf(t *testing.T) {
 		"a-00001-of-00003/model.gguf": "",
 		"a-000001-of-000003.gguf":     "",
 		"x\n-00001-of-00001.gguf":     "x\n-00001-of-00001.gguf",
+		"A-00001-of-00002.GGUF":       "A-00001-of-00002.GGUF A-00002-of-00002.GGUF",
 	} {
 		if got := strings.Join(PartsOf(path), " "); got != want {
 			t.Errorf("%q: %q, want %q", path, got, want)
 		}
+	}
+}
+
+func TestModelName(t *testing.T) {
+	for path, want := range map[string]string{
+		"dir/m.gguf":                           "dir/m",
+		"dir/m.GGUF":                           "dir/m",
+		"m-00002-of-00003.gguf":                "m",
+		"m-00002-of-00003.Gguf":                "m",
+		"m-00001-of-00002-00003-of-00004.gguf": "m-00001-of-00002",
+		"m-00001-of-00002":                     "m-00001-of-00002",
+		"m.bin":                                "m.bin",
+		"gguf":                                 "gguf",
+		".gguf":                                "",
+		"":                                     "",
+	} {
+		if got := ModelName(path); got != want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// Names may end in any case; those of all parts end alike.
+func TestOpenModelUpperCase(t *testing.T) {
+	path := split(t, part{0, 2, 2, 0, []string{"aaaa"}, false}, part{1, 2, 2, 0, []string{"bbbb"}, false})
+	for _, old := range PartsOf(path) {
+		if err := os.Rename(old, strings.TrimSuffix(old, ".gguf")+".GGUF"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := OpenModel(strings.TrimSuffix(path, ".gguf") + ".GGUF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if len(f.Paths()) != 2 || len(f.Tensors) != 2 {
+		t.Errorf("%q, %q", f.Paths(), f.Names())
 	}
 }
 
