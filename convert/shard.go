@@ -106,7 +106,7 @@ func (p *Plan) Outputs(path string) []Output {
 	}
 	list := make([]Output, len(p.shards))
 	for i, s := range p.shards {
-		name := gguf.PartName(strings.TrimSuffix(path, ".gguf"), i+1, len(p.shards))
+		name := gguf.PartName(gguf.ModelName(path), i+1, len(p.shards))
 		list[i] = Output{name, s.bytes, s.hi - s.lo}
 	}
 	return list

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/urfave/cli/v2"
 )
 
@@ -129,7 +130,7 @@ func checkRequired(cmd *cli.Command, path string, flags, positional []string) er
 	for _, f := range cmd.Flags {
 		if r, ok := f.(cli.RequiredFlag); ok && r.IsRequired() && !given(f.Names()[0]) {
 			name, hint := f.Names()[0], ""
-			if i := slices.IndexFunc(positional, func(a string) bool { return strings.HasSuffix(a, ".gguf") }); i >= 0 && name == "model" {
+			if i := slices.IndexFunc(positional, gguf.IsFileName); i >= 0 && name == "model" {
 				hint = didYouMean("-m " + positional[i])
 			}
 			return usagef(hint+"usage: "+cmd.UsageText, "%s needs --%s", path, name)

@@ -270,10 +270,10 @@ func quantizeOutput(c *cli.Context, args []string, label string) (string, error)
 	return renamed(args[0], label), nil
 }
 
-// renamed puts a type into the place of the one at the end of a file name: "dir/model-F32.gguf" gives "dir/model-Q4_K_M.gguf".
+// renamed puts a type into the place of the one at the end of a model's name: "dir/model-F32.gguf" gives "dir/model-Q4_K_M.gguf", and so does
+// "dir/model-F32-00001-of-00003.gguf".
 func renamed(path, label string) string {
-	dir, base := filepath.Split(path)
-	base = strings.TrimSuffix(base, ".gguf")
+	dir, base := filepath.Split(gguf.ModelName(path))
 	if i := strings.LastIndexAny(base, "-."); i > 0 {
 		if _, err := mix.Parse(base[i+1:]); err == nil {
 			base = base[:i]

@@ -209,7 +209,7 @@ func (s *fileSet) noWeights(names []string) error {
 	for _, f := range foreign {
 		var found []string
 		for _, name := range names {
-			if strings.HasPrefix(name, f.prefix) && strings.HasSuffix(name, f.suffix) {
+			if strings.HasPrefix(name, f.prefix) && strings.HasSuffix(strings.ToLower(name), f.suffix) {
 				found = append(found, name)
 			}
 		}
