@@ -81,7 +81,8 @@ func OpenModel(path string) (*File, error) {
 
 // Join opens the other parts of a split model, whose first part f is, and gives all of them as one file: the metadata of the first
 // without the keys split.*, and the tensors of all. A file that is not split is given back as it is. Closing the result closes f too; after an error f
-// is still open. The parts must be named as PartName says, all be there, and agree about their number and that of their tensors.
+// is still open. The parts must be named as PartName says, all be there, and agree about their number and that of their tensors. An error that is fs.ErrNotExist
+// says that others are not where they should be; f may be sound.
 func (f *File) Join() (*File, error) {
 	count, err := f.Meta.UintOr(keySplitCount, 1)
 	if err != nil {
@@ -137,7 +138,7 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 	name, ok := strings.CutSuffix(f.Path, suffix)
 	switch {
 	case !ok:
-		return nil, f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), "give the parts their names back")
+		return nil, lost{f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), "give the parts their names back")}
 	case no != 0:
 		return nil, f.splitFault(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+partPath(name, 1, int(count), ending))
 	}
@@ -155,10 +156,16 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 		if len(missing) > some {
 			list += " ..."
 		}
-		return nil, f.splitFault(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), "put all parts into one folder")
+		return nil, lost{f.splitFault(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), "put all parts into one folder")}
 	}
 	return paths, nil
 }
+
+// lost is an error about parts that are not found.
+type lost struct{ error }
+
+func (l lost) Unwrap() error        { return l.error }
+func (l lost) Is(target error) bool { return target == fs.ErrNotExist }
 
 // splitFault is an error about a key of a split file.
 func (f *File) splitFault(key, text, hint string) error {

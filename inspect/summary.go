@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/arch"
@@ -64,15 +66,17 @@ func NewKV(key string, v gguf.Value) KV {
 
 // Defect is one fault of a file. Fatal ones keep other commands from opening it.
 type Defect struct {
-	Offset  uint64 `json:"offset"` // bytes from the start of the file
-	Where   string `json:"where"`  // key or tensor; "" for the header
+	File    string `json:"file,omitempty"` // the part of a split model that has it; "" for the first, or the only, file
+	Offset  uint64 `json:"offset"`         // bytes from the start of the file
+	Where   string `json:"where"`          // key or tensor; "" for the header
 	Fatal   bool   `json:"fatal"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"` // what to do about it
 }
 
 // Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned. With the first part
-// of a split model it reports all parts as one; if that cannot be, it tells why and reports the part. The error is for a file that is no GGUF file or cannot be opened.
+// of a split model it reports all parts as one, and the faults of each; if that cannot be, it tells why and reports the part. The error is for a file
+// that is no GGUF file or cannot be opened.
 func Read(path string) (*Report, error) {
 	f, defects, err := gguf.Check(path)
 	if err != nil {
@@ -80,21 +84,13 @@ func Read(path string) (*Report, error) {
 	}
 	r := &Report{Summary: Summary{File: path}, Meta: []KV{}, Tokens: []Token{}}
 	for _, d := range defects {
-		r.Defects = append(r.Defects, Defect{Offset: d.Offset, Where: d.Where, Fatal: d.Fatal, Message: d.Err.Error(), Hint: d.Hint})
-		if d.Fatal && r.fatal == nil {
-			r.fatal = d.Error(path)
-		}
+		r.add(path, d.Error(path), d.Fatal)
 	}
 	if f == nil {
 		return nil, r.fatal
 	}
 	if no, err := f.Meta.UintOr("split.no", 0); err == nil && no == 0 && r.fatal == nil {
-		whole, err := f.Join()
-		if err == nil {
-			f = whole
-		} else {
-			r.Defects = append(r.Defects, defectOf(err))
-		}
+		f = r.join(f)
 	}
 	defer f.Close()
 	for key, v := range f.Meta.All() {
@@ -111,13 +107,54 @@ func Read(path string) (*Report, error) {
 	return r, nil
 }
 
-// defectOf lists an error that is not of the file itself, so that it does no harm to a look into the file.
-func defectOf(err error) Defect {
+// join gives all parts of the model that f begins as one file, or f where that cannot be, and adds the faults of the other parts. Parts that are
+// not there are no fault of the first, and do no harm to a look into it.
+func (r *Report) join(f *gguf.File) *gguf.File {
+	whole, err := f.Join()
+	if whole == f {
+		return f
+	}
+	for _, path := range gguf.PartsOf(f.Path) {
+		if path == f.Path {
+			continue
+		}
+		part, defects, fault := gguf.Check(path)
+		if fault != nil && !errors.Is(fault, fs.ErrNotExist) {
+			r.add(f.Path, fault, true)
+		}
+		for _, d := range defects {
+			r.add(f.Path, d.Error(path), d.Fatal)
+		}
+		if part != nil {
+			part.Close()
+		}
+	}
+	if err == nil {
+		return whole
+	}
+	if !slices.Contains(r.Defects, newDefect(f.Path, err, true)) {
+		r.add(f.Path, err, !errors.Is(err, fs.ErrNotExist))
+	}
+	return f
+}
+
+// add lists a fault of the file, or of another part of the model that the file begins.
+func (r *Report) add(path string, err error, fatal bool) {
+	r.Defects = append(r.Defects, newDefect(path, err, fatal))
+	if fatal && r.fatal == nil {
+		r.fatal = err
+	}
+}
+
+func newDefect(path string, err error, fatal bool) Defect {
 	var e *gguf.Error
 	if !errors.As(err, &e) {
-		return Defect{Message: err.Error()}
+		return Defect{Fatal: fatal, Message: err.Error()}
 	}
-	d := Defect{Where: e.Where, Offset: uint64(max(e.Offset, 0)), Message: e.Err.Error(), Hint: e.Hint}
+	d := Defect{Where: e.Where, Offset: uint64(max(e.Offset, 0)), Fatal: fatal, Message: e.Err.Error(), Hint: e.Hint}
+	if e.Path != path {
+		d.File = e.Path
+	}
 	return d
 }
 

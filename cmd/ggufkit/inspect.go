@@ -242,7 +242,11 @@ func printDefects(u *ui, defects []inspect.Defect) error {
 		if d.Hint != "" {
 			what += " (" + d.Hint + ")"
 		}
-		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), d.Where, what}
+		where := d.Where
+		if d.File != "" {
+			where = strings.TrimSuffix(d.File+": "+where, ": ")
+		}
+		rows[i] = []string{kind, strconv.FormatUint(d.Offset, 10), where, what}
 	}
 	return u.table([]string{"defect", "offset", "where", "what"}, rows, "offset")
 }

@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ggufkit/ggufkit/gguf"
+)
+
+// writeParts writes a model of three files with a tensor of 64 zeros in each, and returns their paths. change may change a part's metadata.
+func writeParts(t *testing.T, change func(no int, m *gguf.Meta)) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var paths []string
+	for no := range 3 {
+		m := gguf.NewMeta()
+		m.Set("general.architecture", gguf.New("test"))
+		m.Set("split.no", gguf.New(uint16(no)))
+		m.Set("split.count", gguf.New(uint16(3)))
+		m.Set("split.tensors.count", gguf.New(int32(3)))
+		if change != nil {
+			change(no, m)
+		}
+		var b bytes.Buffer
+		w, err := gguf.NewWriter(&b, m, []gguf.Tensor{{Name: string(rune('a' + no)), Type: gguf.F32, Shape: []uint64{64}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Begin(string(rune('a' + no))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(make([]byte, 256)); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, filepath.Join(dir, gguf.PartName("m", no+1, 3)))
+		if err := os.WriteFile(paths[no], b.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return paths
+}
+
+// Faults of all parts are listed, each with its file, and are faults of the model. What is not there is none: the first part can be looked at alone.
+func TestParts(t *testing.T) {
+	short := func(path string) error { return os.Truncate(path, 300) }
+	type want struct {
+		file  int // index of the part
+		where string
+		fatal bool
+		text  string
+	}
+	for name, c := range map[string]struct {
+		meta    func(no int, m *gguf.Meta)
+		damage  func(paths []string) error
+		defects []want
+	}{
+		"whole":          {nil, func([]string) error { return nil }, nil},
+		"short":          {nil, func(p []string) error { return short(p[2]) }, []want{{2, `tensor "c"`, true, "file ends too early"}}},
+		"both short":     {nil, func(p []string) error { _ = short(p[1]); return short(p[2]) }, []want{{1, `tensor "b"`, true, "file ends too early"}, {2, `tensor "c"`, true, "file ends too early"}}},
+		"another format": {nil, func(p []string) error { return os.WriteFile(p[1], []byte("PK something else"), 0o666) }, []want{{1, "", true, "not a GGUF file"}}},
+		"missing":        {nil, func(p []string) error { return os.Remove(p[1]) }, []want{{0, `key "split.count"`, false, "1 of 3 parts are missing"}}},
+		"missing and short": {nil, func(p []string) error { _ = os.Remove(p[1]); return short(p[2]) },
+			[]want{{2, `tensor "c"`, true, "file ends too early"}, {0, `key "split.count"`, false, "1 of 3 parts are missing"}}},
+		"renamed": {nil, func(p []string) error { return os.Rename(p[1], p[1]+".gguf") }, []want{{0, `key "split.count"`, false, "1 of 3 parts are missing"}}},
+		"keys of another set": {func(no int, m *gguf.Meta) {
+			if no == 1 {
+				m.Set("split.tensors.count", gguf.New(int32(4)))
+			}
+		}, func([]string) error { return nil }, []want{{1, `key "split.tensors.count"`, true, "it is 4, expected 3"}}},
+		"too few tensors": {func(no int, m *gguf.Meta) { m.Set("split.tensors.count", gguf.New(int32(4))) }, func([]string) error { return nil },
+			[]want{{0, `key "split.tensors.count"`, true, "all parts have 3 tensors together"}}},
+		"a note": {func(no int, m *gguf.Meta) {
+			if no == 2 {
+				m.Set("general.name", gguf.New("\xff"))
+			}
+		}, func([]string) error { return nil }, []want{{2, `key "general.name"`, false, "not valid UTF-8"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paths := writeParts(t, c.meta)
+			if err := c.damage(paths); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Read(paths[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Defects) != len(c.defects) {
+				t.Fatalf("defects: %+v", r.Defects)
+			}
+			var fatal *want
+			for i, w := range c.defects {
+				d, file := r.Defects[i], ""
+				if w.file > 0 {
+					file = paths[w.file]
+				}
+				if d.File != file || d.Where != w.where || d.Fatal != w.fatal || !strings.Contains(d.Message, w.text) {
+					t.Errorf("defect %+v, want %+v", d, w)
+				}
+				if w.fatal && fatal == nil {
+					fatal = &c.defects[i]
+				}
+			}
+			if fatal == nil {
+				if r.Fatal() != nil {
+					t.Errorf("fatal: %v", r.Fatal())
+				}
+				return
+			}
+			if r.Fatal() == nil || !strings.HasPrefix(r.Fatal().Error(), paths[fatal.file]+": ") || !strings.Contains(r.Fatal().Error(), fatal.text) {
+				t.Errorf("%v, want %+v", r.Fatal(), fatal)
+			}
+		})
+	}
+}
