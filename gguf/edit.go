@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
 )
@@ -21,7 +22,7 @@ type EditResult struct {
 // A path that is a symbolic link stays one; the file behind it is edited and keeps its mode. A file that another process has
 // open is not changed under it: then too a new one is written. Two edits of one file wait for each other. Byte order is kept;
 // a file of version 1, or one that must be written anew, becomes version 3. Files whose tensors are of types unknown
-// here can be edited; all other fatal defects are refused. The keys split.* must stay consistent.
+// here can be edited; all other fatal defects are refused, and changes of the keys split.* of a part.
 func Edit(path, out string, change func(*Meta) error) (EditResult, error) {
 	if out != "" {
 		return editInto(path, out, change)
@@ -222,46 +223,69 @@ func (e *edit) overwrite(f *File, rw *os.File, region []byte) error {
 	return e.lock.clear()
 }
 
-// checkSplit refuses changes that would tear a split model apart: its keys must agree with each other, and a part must go
-// on saying that it is one.
-func checkSplit(before, after *Meta, tensors int) error {
-	refuse := func(key, format string, args ...any) error {
-		err := after.fault(key, fmt.Errorf("%w: %s", ErrSplit, fmt.Sprintf(format, args...)))
-		err.(*Error).Hint = "'ggufkit merge' makes one file of all parts"
+// TryEdit tells what Edit would refuse, and leaves the file as it is.
+func TryEdit(path string, change func(*Meta) error) error {
+	m, err := openMapped(path)
+	if err != nil {
 		return err
 	}
-	changed := false
-	for _, key := range []string{keySplitNo, keySplitCount, keySplitTensors} {
+	f, err := openEditable(path, m)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := applyChange(f, change); err != nil {
+		return err
+	}
+	_, err = f.rewriteAs(encoding{f.enc.order, true})
+	return err
+}
+
+// checkSplit refuses changes that would tear a split model apart, and such as would make a part of a whole file: its keys must agree with each other, and
+// a part must go on saying which it is.
+func checkSplit(before, after *Meta, tensors int) error {
+	keys := []string{keySplitNo, keySplitCount, keySplitTensors}
+	changed := ""
+	for _, key := range keys {
 		old, _ := before.Get(key)
-		now, _ := after.Get(key)
-		changed = changed || !old.Equal(now)
+		if now, _ := after.Get(key); changed == "" && !old.Equal(now) {
+			changed = key
+		}
 	}
-	if !changed {
+	if changed == "" {
 		return nil
 	}
-	if n, err := before.UintOr(keySplitCount, 0); err == nil && n > 1 && !after.Has(keySplitCount) {
-		return refuse(keySplitCount, "the file is one of %d parts", n)
+	refuse := func(key, hint, format string, args ...any) error {
+		err := after.fault(key, fmt.Errorf("%w: %s", ErrSplit, fmt.Sprintf(format, args...)))
+		err.(*Error).Hint = hint
+		return err
 	}
-	if !after.Has(keySplitNo) && !after.Has(keySplitCount) && !after.Has(keySplitTensors) {
+	gone := !slices.ContainsFunc(keys, after.Has)
+	if n, err := before.UintOr(keySplitCount, 0); err == nil && n > 1 && !(gone && staleSplit(before, tensors)) {
+		return refuse(changed, "'ggufkit merge' makes one file of all parts", "the file is one of %d parts, and would not fit the others any more", n)
+	}
+	if gone {
 		return nil
 	}
-	no, err := after.Uint(keySplitNo)
-	if err != nil {
-		return refuse(keySplitNo, "%v", bare(err))
-	}
-	count, err := after.Uint(keySplitCount)
-	if err != nil {
-		return refuse(keySplitCount, "%v", bare(err))
-	}
-	total, err := after.Uint(keySplitTensors)
-	if err != nil {
-		return refuse(keySplitTensors, "%v", bare(err))
-	}
-	switch {
-	case no >= count:
-		return refuse(keySplitNo, "part %d of %d; parts are counted from 0", no, count)
-	case total < uint64(tensors) || count == 1 && total != uint64(tensors):
-		return refuse(keySplitTensors, "%d tensors in %d parts, this one alone has %d", total, count, tensors)
+	for _, want := range []struct {
+		key   string
+		value uint64
+	}{{keySplitNo, 0}, {keySplitCount, 1}, {keySplitTensors, uint64(tensors)}} {
+		n, err := after.Uint(want.key)
+		if err != nil {
+			return refuse(want.key, "", "%v", bare(err))
+		}
+		if n != want.value {
+			return refuse(want.key, "", "it would be %d; the file is whole, so it can only be %d", n, want.value)
+		}
 	}
 	return nil
+}
+
+// staleSplit reports whether a file says that it is the first of several parts, but has the tensors of all: quantizers that read all parts and
+// wrote one file kept the keys of the first.
+func staleSplit(m *Meta, tensors int) bool {
+	no, err := m.Uint(keySplitNo)
+	total, err2 := m.Uint(keySplitTensors)
+	return err == nil && err2 == nil && no == 0 && total == uint64(tensors)
 }

@@ -186,17 +186,69 @@ func TestEditSplit(t *testing.T) {
 		"one key less":        drop("split.tensors.count"),
 		"torn out of its set": drop("split.no", "split.count", "split.tensors.count"),
 		"type":                setKey("split.no", New("1")),
+		"another number":      setKey("split.no", New(uint16(2))),
+		"more parts":          setKey("split.count", New(uint16(4))),
+		"more tensors":        setKey("split.tensors.count", New(int32(8))),
+		"another type":        setKey("split.count", New(uint32(3))),
 	} {
-		if _, err := Edit(path, "", change); !errors.Is(err, ErrSplit) || !strings.Contains(err.Error(), "hint: 'ggufkit merge' makes one file") {
-			t.Errorf("%s: %v", what, err)
+		for _, err := range []error{TryEdit(path, change), second(Edit(path, "", change)), second(Edit(path, path+".out", change))} {
+			if !errors.Is(err, ErrSplit) || !strings.Contains(err.Error(), "hint: 'ggufkit merge' makes one file") {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	}
-	for what, change := range map[string]func(*Meta) error{
-		"another key":    setKey("general.name", New("x")),
-		"another number": setKey("split.no", New(uint16(2))),
+	change := setKey("general.name", New("x"))
+	if err := errors.Join(TryEdit(path, change), second(Edit(path, "", change))); err != nil {
+		t.Error(err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// The keys of a file that is whole may go, but not make it a part.
+func TestEditSplitWhole(t *testing.T) {
+	all := func(no, count, total int) func(*Meta) error {
+		return func(m *Meta) error {
+			m.Set("split.no", New(uint16(no)))
+			m.Set("split.count", New(uint16(count)))
+			m.Set("split.tensors.count", New(int32(total)))
+			return nil
+		}
+	}
+	none := func(m *Meta) error {
+		for _, key := range []string{"split.no", "split.count", "split.tensors.count"} {
+			m.Remove(key)
+		}
+		return nil
+	}
+	_, tensors := model()
+	n := len(tensors)
+	for _, c := range []struct {
+		what   string
+		before func(*Meta) error
+		change func(*Meta) error
+		ok     bool
+	}{
+		{"made a part", none, all(0, 2, n+1), false},
+		{"made the only part", none, all(0, 1, n), true},
+		{"made the only part of more tensors", none, all(0, 1, n+1), false},
+		{"no part any more", all(0, 1, n), none, true},
+		{"old quantizers kept the keys of the source's first part", all(0, 3, n), none, true},
+		{"whole, but made another part", all(0, 3, n), all(0, 2, n), false},
+		{"the part that has all tensors, but is not the first", all(1, 2, n), none, false},
 	} {
-		if _, err := Edit(path, "", change); err != nil {
-			t.Errorf("%s: %v", what, err)
+		m, tensors := model()
+		if err := c.before(m); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		if err := os.WriteFile(path, writeBytes(t, m, tensors), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{TryEdit(path, c.change), second(Edit(path, "", c.change))} {
+			if (err == nil) != c.ok || !c.ok && !errors.Is(err, ErrSplit) {
+				t.Errorf("%s: %v", c.what, err)
+			}
 		}
 	}
 }

@@ -134,11 +134,17 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 	if IsFileName(f.Path) {
 		ending = f.Path[len(f.Path)-len(fileEnding):]
 	}
+	hint := func(usual string) string {
+		if staleSplit(f.Meta, len(f.Tensors)) {
+			return fmt.Sprintf("the file has all tensors: 'ggufkit meta rm %s %s %s %s' makes it whole", f.Path, keySplitNo, keySplitCount, keySplitTensors)
+		}
+		return usual
+	}
 	suffix := partPath("", int(no)+1, int(count), ending)
 	name, ok := strings.CutSuffix(f.Path, suffix)
 	switch {
 	case !ok:
-		return nil, lost{f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), "give the parts their names back")}
+		return nil, lost{f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), hint("give the parts their names back"))}
 	case no != 0:
 		return nil, f.splitFault(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+partPath(name, 1, int(count), ending))
 	}
@@ -156,7 +162,7 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 		if len(missing) > some {
 			list += " ..."
 		}
-		return nil, lost{f.splitFault(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), "put all parts into one folder")}
+		return nil, lost{f.splitFault(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), hint("put all parts into one folder"))}
 	}
 	return paths, nil
 }

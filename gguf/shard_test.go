@@ -321,3 +321,39 @@ func TestReopenChanged(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A quantizer may have kept the keys of its source's first part in a file that is whole: the hint tells what mends it.
+func TestStaleSplit(t *testing.T) {
+	for _, parts := range [][]part{
+		{{0, 3, 2, 0, []string{"aaaa", "bbbb"}, false}}, // named as part 1 of 1
+		{{0, 2, 2, 0, []string{"aaaa", "bbbb"}, false}, {1, 2, 2, 0, nil, false}},
+	} {
+		path := split(t, parts...)
+		if len(parts) > 1 {
+			if err := os.Remove(PartsOf(path)[1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hint := "\nhint: the file has all tensors: 'ggufkit meta rm " + path + " split.no split.count split.tensors.count' makes it whole"
+		if _, err := OpenModel(path); !errors.Is(err, ErrSplit) || !strings.HasSuffix(err.Error(), hint) {
+			t.Errorf("%v, want %s", err, hint)
+		}
+		if _, err := Edit(path, "", func(m *Meta) error {
+			return errors.Join(removeKey(m, keySplitNo), removeKey(m, keySplitCount), removeKey(m, keySplitTensors))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenModel(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+func removeKey(m *Meta, key string) error {
+	if !m.Remove(key) {
+		return ErrNoKey
+	}
+	return nil
+}

@@ -166,6 +166,11 @@ func convertOptions(c *cli.Context) (convert.Options, error) {
 	if err != nil {
 		return o, err
 	}
+	for _, a := range list {
+		if strings.HasPrefix(a.key, "split.") {
+			return o, usagef("--split-max-size makes several files, and sets their keys", "%s cannot be set: it says which part of a model a file is", a.key)
+		}
+	}
 	o.Edit = func(m *gguf.Meta) error {
 		for _, a := range list {
 			v, err := a.parse(m)

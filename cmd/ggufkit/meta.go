@@ -257,12 +257,7 @@ func edit(c *cli.Context, u *ui, apply func(*gguf.Meta) ([]change, error)) error
 		return err
 	}
 	if report.DryRun {
-		f, err := gguf.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := body(f.Meta.Clone()); err != nil {
+		if err := gguf.TryEdit(path, body); err != nil {
 			return err
 		}
 	} else {
