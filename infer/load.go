@@ -9,6 +9,7 @@ import (
 
 	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 )
 
 // Model is a loaded model. It is not safe for concurrent use.
@@ -31,20 +32,24 @@ type Model struct {
 
 // Load binds the tensors of a source without copying them. It fails, listing all of them, on missing, unused or misshapen tensors.
 // The source must stay open until the model is closed.
-func Load(src arch.TensorSource, meta *gguf.Meta, o Options) (*Model, error) {
-	name, err := meta.Str("general.architecture")
-	if err != nil {
-		return nil, err
-	}
-	spec, err := arch.ForGGUF(name)
-	if err != nil {
-		return nil, err
-	}
-	return load(spec, src, meta, o)
+func Load(src arch.TensorSource, meta *gguf.Meta, o Options) (m *Model, err error) {
+	err = mmap.Guard(func() error {
+		name, err := meta.Str("general.architecture")
+		if err != nil {
+			return err
+		}
+		spec, err := arch.ForGGUF(name)
+		if err != nil {
+			return err
+		}
+		m, err = load(spec, src, meta, o)
+		return err
+	})
+	return m, err
 }
 
 // load is Load for a given declaration.
-func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*Model, error) {
+func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (_ *Model, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -87,8 +92,14 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	}
 	backend := newCPU(&o)
 	b.be = o.tapped(o.traced(backend))
+	bound := false
+	defer func() {
+		if !bound { // or a fault, which Load makes an error of
+			err = errors.Join(err, b.be.Close())
+		}
+	}()
 	if err := b.decoder(&m.decoder); err != nil {
-		return nil, errors.Join(err, b.be.Close())
+		return nil, err
 	}
 	m.decoder.whole = o.Tap != nil // which shows all of them
 	m.memory = arch.MemoryOf(spec, p, b.bytes, arch.MemoryOptions{
@@ -96,9 +107,10 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (*
 	})
 	if o.Context > 0 { // else nobody asked for all of it
 		if err := o.machine().checkRoom(&m.memory); err != nil {
-			return nil, errors.Join(err, b.be.Close())
+			return nil, err
 		}
 	}
+	bound = true
 	return m, nil
 }
 

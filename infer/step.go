@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/ggufkit/ggufkit/internal/mmap"
 )
 
 // Token is one element of a batch.
@@ -24,7 +26,8 @@ var ErrContextFull = errors.New("the context is full")
 const logitFloats = 8 << 20
 
 // Step runs a batch. emit is called for the elements that want logits, in order, with one row of NVocab values that is valid only during the call.
-// The batch is computed in pieces of at most Options.Batch elements. After an error the sequences are as they were before.
+// The batch is computed in pieces of at most Options.Batch elements. After an error the sequences are as they were before. A mapped file that
+// someone has cut is an error too, *mmap.FaultError.
 func (m *Model) Step(batch []Token, emit func(i int, logits []float32) error) error {
 	n := m.Params.NVocab
 	return m.StepBlocks(batch, func(elements []int, logits []float32) error {
@@ -44,7 +47,8 @@ func (m *Model) StepBlocks(batch []Token, emit func(elements []int, logits []flo
 		return err
 	}
 	for lo := 0; lo < len(batch); lo += m.batch {
-		if err := m.compute(batch, lo, min(lo+m.batch, len(batch)), emit); err != nil {
+		err := mmap.Guard(func() error { return m.compute(batch, lo, min(lo+m.batch, len(batch)), emit) })
+		if err != nil {
 			for seq, n := range held {
 				err = errors.Join(err, m.states[seq].Truncate(n))
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/ggufkit/ggufkit/infer"
 	"github.com/ggufkit/ggufkit/infer/sample"
 	"github.com/ggufkit/ggufkit/internal/cpu"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
 )
@@ -144,9 +145,10 @@ func openTokenizer(u *ui, f *gguf.File) (*tokenizer.Tokenizer, error) {
 	return t, nil
 }
 
-// inFile names the file in an error that does not do so itself.
+// inFile names the file in an error that does not do so itself, nor names another.
 func inFile(path string, err error) error {
-	if strings.Contains(err.Error(), path+": ") {
+	var fault *mmap.FaultError
+	if strings.Contains(err.Error(), path+": ") || errors.As(err, &fault) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)

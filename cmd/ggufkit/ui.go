@@ -17,6 +17,7 @@ import (
 
 	"github.com/fatih/color"
 	"github.com/ggufkit/ggufkit/arch"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
@@ -191,7 +192,8 @@ func (p *progress) finish() {
 	}
 }
 
-// action wraps the body of a command: common flags are read, the number of arguments is checked (most < 0: any).
+// action wraps the body of a command: common flags are read, the number of arguments is checked (most < 0: any), a mapped file that someone cuts is
+// an error.
 func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		u.quiet = c.Bool("quiet")
@@ -201,7 +203,7 @@ func (u *ui) action(least, most int, body func(*cli.Context) error) cli.ActionFu
 		if err := checkFlags(c); err != nil {
 			return err
 		}
-		return body(c)
+		return mmap.Guard(func() error { return body(c) })
 	}
 }
 

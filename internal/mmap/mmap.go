@@ -15,10 +15,13 @@ var ErrTooLarge = errors.New("file is too large to be mapped whole by a 32-bit p
 // Mapping is a mapped file or a part of one. Bytes is valid until Close; an empty file maps to an empty slice.
 //
 // A file that someone else shortens while it is mapped makes the process die on access, as for every program that maps
-// files. Writers of this module never shorten a file: they rename a new one over it.
+// files, but for accesses under Guard. Writers of this module never shorten a file: they rename a new one over it.
 type Mapping struct {
 	data   []byte // what the caller asked for
 	region []byte // what was mapped: data plus what rounding the offset down to a page added in front
+	path   string
+	offset int64 // of region in the file
+	size   int64 // of the file when it was mapped
 	once   sync.Once
 	err    error
 }
@@ -46,7 +49,7 @@ func openWhole(path string, private bool) (*Mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMapping(f, 0, st.Size(), private)
+	return newMapping(f, 0, st.Size(), st.Size(), private)
 }
 
 // Map maps n bytes of an open file from offset off (any offset, not only page borders), read-only and shared.
@@ -59,11 +62,11 @@ func Map(f *os.File, off, n int64) (*Mapping, error) {
 	if off < 0 || n < 0 || off > st.Size() || n > st.Size()-off {
 		return nil, fmt.Errorf("%s: cannot map %d bytes at offset %d: the file has %d bytes", f.Name(), n, off, st.Size())
 	}
-	return newMapping(f, off, n, false)
+	return newMapping(f, off, n, st.Size(), false)
 }
 
-// newMapping rounds the offset down to what the system can map and keeps the slack out of Bytes.
-func newMapping(f *os.File, off, n int64, private bool) (*Mapping, error) {
+// newMapping rounds the offset down to what the system can map and keeps the slack out of Bytes. size is that of the file.
+func newMapping(f *os.File, off, n, size int64, private bool) (*Mapping, error) {
 	if n == 0 {
 		return &Mapping{}, nil
 	}
@@ -71,11 +74,12 @@ func newMapping(f *os.File, off, n int64, private bool) (*Mapping, error) {
 	if n > math.MaxInt-slack {
 		return nil, fmt.Errorf("%s: %w: %d bytes", f.Name(), ErrTooLarge, n)
 	}
-	m := &Mapping{}
+	m := &Mapping{path: f.Name(), offset: off - slack, size: size}
 	if err := m.mapRegion(f, off-slack, int(n+slack), private); err != nil {
 		return nil, fmt.Errorf("%s: cannot map %d bytes: %w%s", f.Name(), n, err, mapHint(err))
 	}
 	m.data = m.region[slack:len(m.region):len(m.region)]
+	open.add(m)
 	return m, nil
 }
 
@@ -120,6 +124,7 @@ func (m *Mapping) Advise(off, n int, a Advice) error {
 func (m *Mapping) Close() error {
 	m.once.Do(func() {
 		if m.region != nil {
+			open.remove(m)
 			m.err = m.unmap()
 		}
 		m.data, m.region = nil, nil

@@ -20,7 +20,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 	defer f.Close()
 	// More than any address space has.
-	_, err = newMapping(f, 0, 1<<62, false)
+	_, err = newMapping(f, 0, 1<<62, 1<<62, false)
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package par
 
 import (
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -46,7 +47,10 @@ func For(threads, n int, f func(worker, i int)) {
 		}
 	}
 	for w := 1; w < threads; w++ {
-		wg.Go(func() { work(w) })
+		wg.Go(func() {
+			faultsPanic()
+			work(w)
+		})
 	}
 	work(0)
 	wg.Wait()
@@ -54,6 +58,10 @@ func For(threads, n int, f func(worker, i int)) {
 		panic(*p)
 	}
 }
+
+// faultsPanic makes faults of the calling goroutine, one of ours, panics, which reach the caller of a loop like others: it can make an error of
+// a mapped file that someone cut (mmap.Guard). Without, they end the process at once.
+func faultsPanic() { debug.SetPanicOnFault(true) }
 
 // Ranges splits [0, n) into pieces of at most grain and calls f(worker, lo, hi) for each, as For does. The pieces depend on
 // n and grain alone, not on threads. A grain below 1 counts as 1.

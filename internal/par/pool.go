@@ -215,6 +215,7 @@ func (p *Pool) wait(j *job) {
 
 // work is the life of a worker.
 func (p *Pool) work(worker int) {
+	faultsPanic()
 	var (
 		seen   uint64 // how many jobs this worker need not look at
 		labels *context.Context
