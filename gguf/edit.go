@@ -32,14 +32,14 @@ func Edit(path, out string, change func(*Meta) error) (EditResult, error) {
 		return EditResult{}, err
 	}
 	if st, err := os.Stat(path); err != nil {
-		return EditResult{}, err
+		return EditResult{}, unopened(path, err)
 	} else if err := checkRegular(path, st); err != nil {
 		return EditResult{}, err
 	}
 	// A file that may not be written is not to be replaced either.
 	rw, err := os.OpenFile(target, os.O_RDWR, 0)
 	if err != nil {
-		return EditResult{}, err
+		return EditResult{}, unwritable(path, err)
 	}
 	rw.Close()
 	lock, err := lockEditor(target)
@@ -50,6 +50,18 @@ func Edit(path, out string, change func(*Meta) error) (EditResult, error) {
 	e := edit{target: target, lock: lock}
 	return e.run(change)
 }
+
+// unwritable is what is said of a file that cannot be opened for an edit.
+func unwritable(path string, err error) error {
+	e := unopened(path, err)
+	if atomicfile.ReadOnly(err) {
+		e.Hint = hintCopy
+	}
+	return e
+}
+
+// hintCopy is the way out where a file cannot be edited in its place.
+const hintCopy = "-o OUT writes a changed copy elsewhere"
 
 // editInto writes the changed file to out.
 func editInto(path, out string, change func(*Meta) error) (EditResult, error) {

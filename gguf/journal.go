@@ -288,7 +288,7 @@ func lockEditor(target string) (*editLock, error) {
 		}
 		f, err := os.OpenFile(journalPath(target), os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
-			return nil, fault(err, "an edit needs to write in the folder of the file; -o OUT writes a changed copy elsewhere")
+			return nil, fault(err, "an edit needs to write in the folder of the file; "+hintCopy)
 		}
 		// Without locks editors are not kept apart; each still leaves a whole file.
 		_ = atomicfile.Lock(f)

@@ -89,7 +89,7 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 }
 
 // unopened is what is said of a file that cannot be opened.
-func unopened(path string, err error) error {
+func unopened(path string, err error) *Error {
 	e := &Error{Path: path, Offset: noOffset, Err: err}
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

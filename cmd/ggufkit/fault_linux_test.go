@@ -34,8 +34,8 @@ func TestFailedWrites(t *testing.T) {
 			if err == nil {
 				t.Fatal("the command ended well")
 			}
-			if !strings.Contains(string(out), "file too large") {
-				t.Errorf("the message does not give the system's reason: %s", out)
+			if !strings.Contains(string(out), "file too large\nhint: the file system (FAT: 4 GB), or a limit of the session (ulimit -f), allows no larger file") {
+				t.Errorf("the message does not give the system's reason, or no hint: %s", out)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {
 				t.Errorf("left behind: %v", left)

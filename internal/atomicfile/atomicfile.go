@@ -70,7 +70,7 @@ func cannotCreate(path, dir string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		hint = "\nhint: make the folder " + dir + " first"
-	case errors.Is(err, fs.ErrPermission):
+	case ReadOnly(err):
 		hint = "\nhint: choose an output in a folder that may be written; " + dir + " may not"
 	}
 	var cause *fs.PathError

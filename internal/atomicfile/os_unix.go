@@ -75,6 +75,11 @@ func isFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+func isTooLarge(err error) bool { return errors.Is(err, unix.EFBIG) }
+
+// ReadOnly reports whether an error says that a file or folder may not be written.
+func ReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) }
+
 // available is the number of bytes that this user may still write to the disk of dir.
 func available(dir string) (uint64, bool) {
 	var st unix.Statfs_t

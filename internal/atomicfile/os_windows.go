@@ -59,6 +59,13 @@ func isFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
 
+func isTooLarge(err error) bool { return errors.Is(err, windows.ERROR_FILE_TOO_LARGE) }
+
+// ReadOnly reports whether an error says that a file or folder may not be written.
+func ReadOnly(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, windows.ERROR_WRITE_PROTECT)
+}
+
 // available is the number of bytes that this user may still write to the disk of dir.
 func available(dir string) (uint64, bool) {
 	p, err := windows.UTF16PtrFromString(dir)

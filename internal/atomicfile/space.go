@@ -38,15 +38,18 @@ func (f *File) Preallocate(size uint64) error {
 	if avail, ok := available(filepath.Dir(f.path)); ok && avail < size {
 		return &SpaceError{Path: f.path, Needed: size, Available: avail}
 	}
-	if err := reserve(f.File, size); isFull(err) {
+	if err := reserve(f.File, size); isFull(err) || isTooLarge(err) {
 		return Full(err, f.path, size)
 	}
 	return nil // no reservation is no fault: the writes will tell
 }
 
-// Full turns "no space left on device" into a *SpaceError for the file at path, which needed so many bytes more. Other errors, and
-// nil, stay as they are.
+// Full turns "no space left on device" into a *SpaceError for the file at path, which needed so many bytes more. A file that may not be so large
+// gets a hint. Other errors, and nil, stay as they are.
 func Full(err error, path string, needed uint64) error {
+	if isTooLarge(err) {
+		return fmt.Errorf("%w\nhint: the file system (FAT: 4 GB), or a limit of the session (ulimit -f), allows no larger file: write to another disk, or several files", err)
+	}
 	if !isFull(err) {
 		return err
 	}

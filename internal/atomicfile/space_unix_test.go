@@ -37,3 +37,23 @@ func TestFull(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the system refuses comes with what to do about it, and stays what it is.
+func TestHints(t *testing.T) {
+	f := create(t, filepath.Join(t.TempDir(), "out"))
+	defer f.Abort()
+	large := &os.PathError{Op: "write", Path: f.Name(), Err: unix.EFBIG}
+	if err := f.fault(large, 1); !errors.Is(err, unix.EFBIG) || !strings.Contains(err.Error(), "out: file too large\nhint: ") || strings.Count(err.Error(), "hint: ") != 1 {
+		t.Error(err)
+	}
+	for cause, want := range map[error]string{
+		unix.EROFS:  "x/out: cannot be written: read-only file system\nhint: choose an output in a folder that may be written; x may not",
+		unix.EACCES: "x/out: cannot be written: permission denied\nhint: choose an output in a folder that may be written; x may not",
+		unix.EIO:    "x/out: cannot be written: input/output error",
+	} {
+		err := cannotCreate("x/out", "x", &os.PathError{Op: "open", Path: "x/out.1.tmp", Err: cause})
+		if !errors.Is(err, cause) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
