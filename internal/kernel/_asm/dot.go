@@ -27,8 +27,9 @@ type dotFormat struct {
 	format   string
 	bytes    int // of a block
 	elements int // of a block: 32 or 256
-	// block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the scratch, see sums.
-	block func(d *dot)
+	// before loads what stays in registers; block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the
+	// scratch, see rowSums.
+	before, block func(d *dot)
 }
 
 // dot is a dot kernel being written.
@@ -89,13 +90,11 @@ func (d *dot) write() {
 	d.p("MOVQ AX, R15")
 	d.p("SHRQ $3, R15")
 	d.p("LEAQ (R15)(R15*2), DX")
-	d.p("VMOVDQU %s, Y15", d.nibbles())
 	if d.elements == 256 {
 		d.p("LEAQ 63(SP), BX")
 		d.p("ANDQ $-64, BX")
-	} else {
-		d.p("VMOVDQU %s, Y14", d.ones())
 	}
+	d.before(d)
 	d.label("row")
 	d.ask()
 	d.clear()
@@ -107,7 +106,11 @@ func (d *dot) write() {
 	d.arg("blocks", "CX")
 	d.p("PCALIGN $32")
 	d.label("block")
-	d.prefetch()
+	if d.elements == 32 {
+		for r := range 4 {
+			d.prefetch(r)
+		}
+	}
 	d.block(d)
 	d.p("ADDQ $%d, DI", d.bytes)
 	d.p("ADDQ $%d, SI", d.elements)
@@ -119,12 +122,8 @@ func (d *dot) write() {
 	d.arg("y", "CX")
 	for c := range d.cols {
 		if d.elements == 256 {
-			if d.cols == 1 {
-				d.p("VHADDPS Y11, Y10, Y0")
-			} else {
-				d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
-				d.p("VHADDPS %s, Y0, Y0", d.rowSums(1, c))
-			}
+			d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
+			d.p("VHADDPS %s, Y0, Y0", d.rowSums(1, c))
 			d.p("VHADDPS Y0, Y0, Y0")
 		} else {
 			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
@@ -152,11 +151,6 @@ func (d *dot) clear() {
 		}
 		return
 	}
-	if d.cols == 1 {
-		d.p("VXORPS Y10, Y10, Y10")
-		d.p("VXORPS Y11, Y11, Y11")
-		return
-	}
 	d.p("VXORPS Y0, Y0, Y0")
 	for c := range d.cols {
 		for r := range 2 {
@@ -169,12 +163,10 @@ func (d *dot) clear() {
 // bytes are best; farther ahead, the processor's prefetching does not recognize the streams.
 const prefetchAhead = 384
 
-// prefetch asks for a block's worth of bytes of every stream.
-func (d *dot) prefetch() {
-	for r := range 4 {
-		for at := 0; at < d.bytes; at += 64 {
-			d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
-		}
+// prefetch asks for a block's worth of bytes of stream r. Super-blocks ask for one stream with each run.
+func (d *dot) prefetch(r int) {
+	for at := 0; at < d.bytes; at += 64 {
+		d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
 	}
 }
 

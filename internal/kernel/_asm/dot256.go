@@ -1,79 +1,119 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Dot kernels of the super-blocks of 256 elements. As in dot32.go a lane belongs to one row: rows r and r+2, r 0 or 1, are a pair. A run is 64
-// elements, two groups: the halves of 16 of a pair are in Y0 to Y3. Their products with activations are in the same registers if there is one column,
-// else in Y4 to Y7. The sums of the four groups of two runs, half a block, come together in four dwords of each lane.
+// elements, two groups: the halves of 16 of a pair are in its four weights. Their products with activations are in the same registers if there is one
+// column, else in others. The sums of the four groups of two runs, half a block, come together in four dwords of each lane.
 //
-// With one column both pairs are multiplied before the next run, as they share the activations in Y4 to Y7. Then Y8 and Y9 are the sums of half a
-// block, Y10 and Y11 those of the rows, Y12 and Y13 what belongs to a pair. With more columns one pair comes after the other: Y8 to Y11 are the
-// columns' sums of half a block, those of the rows are in the scratch, and Y12 belongs to the pair. Y14 and Y15 are for intermediate values.
+// With one column both pairs are multiplied together, their instructions in turns: so each waits less for the one before. With more columns one pair
+// comes after the other, as each has products and sums of groups for every column. The sums of rows are in the scratch, as is what belongs to a pair.
 //
 // The integer scales of groups or halves, 16 bits, are multiplied in by the VPMADDWD that adds neighbours.
 
+// Registers, see above.
+func (d *dot) weight(r, i int) int  { return d.either(4*r+i, i) }
+func (d *dot) product(r, i int) int { return d.either(4*r+i, 4+i) }
+func (d *dot) groups(r, c int) int  { return d.either(8+r, 8+c) }
+func (d *dot) mask(i int) int       { return d.either(10+i, 12+i) }
+func (d *dot) temp(r, i int) int    { return d.either(12+r+2*i, 14+i) }
+func (d *dot) either(one, more int) int {
+	if d.cols == 1 {
+		return one
+	}
+	return more
+}
+
 // The scratch: the sums of a pair's rows for column c; a factor for each lane of what is scaled, and one of what is added for the activations' sums; and
-// room for a header.
+// room for vectors of a pair.
 func (d *dot) rowSums(r, c int) string { return fmt.Sprintf("%d(BX)", 64*c+32*r) }
 func (d *dot) factor(r int) string     { return fmt.Sprintf("%d(BX)", 64*d.cols+32*r) }
 func (d *dot) minimum(r int) string    { return fmt.Sprintf("%d(BX)", 64*d.cols+64+32*r) }
-func (d *dot) header(at int) string    { return fmt.Sprintf("%d(BX)", 64*d.cols+128+at) }
-func (d *dot) scratch() int            { return 64*d.cols + 128 + 64 }
-
-// pair is the register of what belongs to pair r.
-func (d *dot) pair(r int) int {
-	if d.cols == 1 {
-		return 12 + r
-	}
-	return 12
+func (d *dot) kept(r, i int) string    { return d.keptAt(r, i, 0) }
+func (d *dot) keptAt(r, i, at int) string {
+	return fmt.Sprintf("%d(BX)", 64*d.cols+128+64*i+32*r+at)
 }
-
-// products is the first of the four registers of a run's products.
-func (d *dot) products() int {
-	if d.cols == 1 {
-		return 0
-	}
-	return 4
-}
+func (d *dot) scratch() int { return 64*d.cols + 128 + 4*64 }
 
 // superBlock describes how the blocks of a format are multiplied.
 type superBlock struct {
-	// header prepares what rows r and r+2 need for their whole blocks: the pair's register, the factors in the scratch. It may use Y0 to Y7.
+	// masks are constants that stay in registers.
+	masks func(d *dot) []string
+	// start prepares what all rows need for their whole blocks; nil if there is nothing to do.
+	start func(d *dot)
+	// header does the same for rows r and r+2, half before the runs of half a block. They may use the pair's weights and temps.
 	header func(d *dot, r int)
-	// half does the same before the runs of half a block; nil if there is nothing to do.
-	half func(d *dot, r, half int)
-	// load puts a run of rows r and r+2 into Y0 to Y3.
+	half   func(d *dot, r, half int) // or nil
+	// load puts a run of rows r and r+2 into their weights.
 	load func(d *dot, r, run int)
 	// group is the first or second group of a run.
 	group func(run, i int) int
-	// signed weights are multiplied by the format itself; of others run makes the products, words.
+	// signed tells that weights have signs; their products are dwords, of others words.
 	signed bool
-	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in the first register of the products.
+	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in the pair's first product.
 	sum func(d *dot, r, run int)
 	// join is how these sums and those of the next run are interleaved, and add how they are added: QDQ where runs are groups 0 1 and 2 3, DQ for
 	// 0 2 and 1 3; VPADDW or VPADDD.
 	join, add string
-	// prepare makes Y0 and Y1, for half a block, of the pair's register.
+	// prepare makes, for half a block, the pair's first two weights.
 	prepare func(d *dot, r, half int)
-	// scale makes float32 of the groups' sums in Yr, multiplied with their scales, but for the activations'.
-	scale func(d *dot, r int)
+	// scale makes float32 of the groups' sums in Yg, multiplied with their scales, but for the activations'.
+	scale func(d *dot, r, g int)
 	// factors is the operand of what is left to multiply with.
 	factors func(d *dot, r int) string
 	// offset adds to Ysum what minimums or an offset make for column c; nil if there are none.
 	offset func(d *dot, r, sum, c, half int)
 }
 
+// both writes what f writes for each pair, line by line in turns.
+func (d *dot) both(f func(r int)) {
+	before := d.text.String()
+	var lines [2][]string
+	for r := range 2 {
+		d.text.Reset()
+		f(r)
+		lines[r] = strings.SplitAfter(d.text.String(), "\n")
+	}
+	d.text.Reset()
+	d.text.WriteString(before)
+	for i := range max(len(lines[0]), len(lines[1])) {
+		for _, l := range lines {
+			if i < len(l) {
+				d.text.WriteString(l[i])
+			}
+		}
+	}
+}
+
+// before loads the masks.
+func (b *superBlock) before(d *dot) {
+	for i, constant := range b.masks(d) {
+		d.p("VMOVDQU %s, Y%d", constant, d.mask(i))
+	}
+}
+
 func (b *superBlock) block(d *dot) {
+	if b.start != nil {
+		b.start(d)
+	}
 	if d.cols > 1 {
 		for r := range 2 {
 			b.header(d, r)
 			for half := range 2 {
 				b.begin(d, r, half)
 				for run := 2 * half; run < 2*half+2; run++ {
+					if r == 0 {
+						d.prefetch(run)
+					}
 					b.load(d, r, run)
 					for c := range d.cols {
-						b.activations(d, c, run)
-						b.run(d, r, run, 8+c)
+						for i := range 4 {
+							b.multiply(d, r, run, i, c, d.product(r, i))
+						}
+						b.addGroups(d, r, run, c)
 					}
 				}
 				b.end(d, r, half)
@@ -81,23 +121,18 @@ func (b *superBlock) block(d *dot) {
 		}
 		return
 	}
-	for r := range 2 {
-		b.header(d, r)
-	}
+	d.both(func(r int) { b.header(d, r) })
 	for half := range 2 {
-		for r := range 2 {
-			b.begin(d, r, half)
-		}
+		d.both(func(r int) { b.begin(d, r, half) })
 		for run := 2 * half; run < 2*half+2; run++ {
-			b.activations(d, 0, run)
-			for r := range 2 {
-				b.load(d, r, run)
-				b.run(d, r, run, 8+r)
+			d.prefetch(run)
+			d.both(func(r int) { b.load(d, r, run) })
+			for i := range 4 {
+				b.multiply(d, 0, run, i, 0, d.temp(i%2, 1))
 			}
+			d.both(func(r int) { b.addGroups(d, r, run, 0) })
 		}
-		for r := range 2 {
-			b.end(d, r, half)
-		}
+		d.both(func(r int) { b.end(d, r, half) })
 	}
 }
 
@@ -107,26 +142,30 @@ func (b *superBlock) begin(d *dot, r, half int) {
 	}
 }
 
-// activations loads those of a run into Y4 to Y7.
-func (b *superBlock) activations(d *dot, c, run int) {
-	for i := range 4 {
-		d.p("VBROADCASTI128 %s, Y%d", d.q(c, 32*b.group(run, i/2)+16*(i%2)), 4+i)
+// multiply multiplies the weights i of pair r, with one column of both pairs, with activations in Yx.
+func (b *superBlock) multiply(d *dot, r, run, i, c, x int) {
+	d.p("VBROADCASTI128 %s, Y%d", d.q(c, 32*b.group(run, i/2)+16*(i%2)), x)
+	last := r
+	if d.cols == 1 {
+		last = 1
+	}
+	for ; r <= last; r++ {
+		w, to := d.weight(r, i), d.product(r, i)
+		if b.signed {
+			d.multiplySigned(w, x, to, d.temp(r, 0))
+		} else {
+			d.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w, to)
+		}
 	}
 }
 
-// run multiplies, and adds to the sums of half a block in Yto.
-func (b *superBlock) run(d *dot, r, run, to int) {
-	p := d.products()
-	if !b.signed {
-		for i := range 4 {
-			d.p("VPMADDUBSW Y%d, Y%d, Y%d", 4+i, i, p+i)
-		}
-	}
+// addGroups makes the sums of a run's groups, for column c, and joins those of two runs.
+func (b *superBlock) addGroups(d *dot, r, run, c int) {
 	b.sum(d, r, run)
-	if run%2 == 0 {
+	if p, to := d.product(r, 0), d.groups(r, c); run%2 == 0 {
 		d.p("VMOVDQA Y%d, Y%d", p, to)
 	} else {
-		d.interleave(b.join, b.add, to, p, 14)
+		d.interleave(b.join, b.add, to, p, d.temp(r, 0))
 	}
 }
 
@@ -134,26 +173,20 @@ func (b *superBlock) run(d *dot, r, run, to int) {
 func (b *superBlock) end(d *dot, r, half int) {
 	b.prepare(d, r, half)
 	for c := range d.cols {
-		groups, sum := 8+c, 4
-		if d.cols == 1 {
-			groups, sum = 8+r, 10+r
-		} else {
-			d.p("VMOVAPS %s, Y%d", d.rowSums(r, c), sum)
-		}
-		b.scale(d, groups)
-		d.p("VBROADCASTF128 %s, Y5", d.sc(c, 16*half))
-		d.p("VMULPS Y5, Y%d, Y%d", groups, groups)
+		groups, sum, temp := d.groups(r, c), d.product(r, 2), d.product(r, 3)
+		b.scale(d, r, groups)
+		d.p("VBROADCASTF128 %s, Y%d", d.sc(c, 16*half), temp)
+		d.p("VMULPS Y%d, Y%d, Y%d", temp, groups, groups)
+		d.p("VMOVAPS %s, Y%d", d.rowSums(r, c), sum)
 		d.p("VFMADD231PS %s, Y%d, Y%d", b.factors(d, r), groups, sum)
 		if b.offset != nil {
 			b.offset(d, r, sum, c, half)
 		}
-		if d.cols > 1 {
-			d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
-		}
+		d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
 	}
 }
 
-func convertSums(d *dot, r int)       { d.p("VCVTDQ2PS Y%d, Y%d", r, r) }
+func convertSums(d *dot, _, g int)    { d.p("VCVTDQ2PS Y%d, Y%d", g, g) }
 func pairFactor(d *dot, r int) string { return d.factor(r) }
 func consecutive(run, i int) int      { return 2*run + i }
 func alternating(run, i int) int      { return 4*(run/2) + run%2 + 2*i }
@@ -161,110 +194,130 @@ func (d *dot) dwords(name string, v uint32) string {
 	return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
 }
 
-// The formats with scales and minimums of 6 bits for every 32 elements. The pair's register has the bytes of both rows: 8 scales, 8 minimums. Before
-// the first pair the factors of all rows, d dmin of rows 0, 1, 2, 3, go to the scratch.
+// The formats with scales and minimums of 6 bits for every 32 elements. Kept are the bytes of both rows of a pair: 8 scales, 8 minimums. The factors of
+// all rows, d dmin of rows 0, 1, 2, 3, go to the scratch first.
 
-func headerScales6Lanes(d *dot, r int) {
-	if r == 0 {
-		for i := range 2 {
-			d.lanes(i, 0, i)
-		}
-		d.p("VPUNPCKLDQ Y1, Y0, Y2")
-		d.p("VPERMQ $0x08, Y2, Y2")
-		d.p("VCVTPH2PS X2, Y2")
-		for i, at := range []string{d.factor(0), d.minimum(0), d.factor(1), d.minimum(1)} {
-			d.p("VPERMILPS $%d, Y2, Y3", 0x55*i)
-			d.p("VMOVAPS Y3, %s", at)
-		}
-	} else if d.cols > 1 {
-		d.lanes(1, 0, 1)
+func startScales6(d *dot) {
+	a, b, to := 0, d.either(4, 1), d.temp(0, 0)
+	d.lanes(0, 0, a, to)
+	d.lanes(1, 0, b, to)
+	d.p("VPUNPCKLDQ Y%d, Y%d, Y%d", b, a, to)
+	d.p("VPERMQ $0x08, Y%d, Y%d", to, to)
+	d.p("VCVTPH2PS X%d, Y%d", to, to)
+	for i, at := range []string{d.factor(0), d.minimum(0), d.factor(1), d.minimum(1)} {
+		d.p("VPERMILPS $%d, Y%d, Y%d", 0x55*i, to, d.temp(0, 1))
+		d.p("VMOVAPS Y%d, %s", d.temp(0, 1), at)
 	}
-	headerScales6(d.file, "Y", r, d.pair(r), 14)
 }
 
-// scaleWords puts the bytes at a, b, c and d of pair r's register, each as two equal words, into Yto.
+func headerScales6Lanes(d *dot, r int) {
+	from, to, temp := d.weight(r, 0), d.weight(r, 1), d.temp(r, 0)
+	if d.cols > 1 && r == 1 {
+		d.lanes(1, 0, from, temp)
+	}
+	headerScales6(d.file, "Y", from, to, temp)
+	d.p("VMOVDQA Y%d, %s", to, d.kept(r, 0))
+}
+
+// scaleWords puts the kept bytes at a, b, c and d, each as two equal words, into Yto.
 func (d *dot) scaleWords(r, to int, bytes ...int) {
 	name := "scaleWords"
 	for _, b := range bytes {
 		name += fmt.Sprintf("_%d", b)
 	}
+	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), to)
 	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(name, bytesOf(func(i int) int {
 		if i%2 == 1 {
 			return 0x80
 		}
 		return bytes[i%16/4]
-	})...), d.pair(r), to)
+	})...), to, to)
 }
 
-// minimums6 puts the minimums of four groups, float32, into Y1.
+// minimums6 puts the minimums of four groups, float32, into the pair's second weight.
 func minimums6(d *dot, r, half int) {
-	d.p("VPSHUFB %s, Y%d, Y1", d.constant(fmt.Sprintf("minimumDwords%d", half), bytesOf(func(i int) int {
+	to := d.weight(r, 1)
+	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), to)
+	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(fmt.Sprintf("minimumDwords%d", half), bytesOf(func(i int) int {
 		if i%4 > 0 {
 			return 0x80
 		}
 		return 8 + 4*half + i%16/4
-	})...), d.pair(r))
-	d.p("VCVTDQ2PS Y1, Y1")
+	})...), to, to)
+	d.p("VCVTDQ2PS Y%d, Y%d", to, to)
 }
 
 func subtractMinimums(d *dot, r, sum, c, half int) {
-	d.p("VBROADCASTF128 %s, Y6", d.s(c, 16*half))
-	d.p("VMULPS Y1, Y6, Y6")
-	d.p("VFNMADD231PS %s, Y6, Y%d", d.minimum(r), sum)
+	temp := d.product(r, 3)
+	d.p("VBROADCASTF128 %s, Y%d", d.s(c, 16*half), temp)
+	d.p("VMULPS Y%d, Y%d, Y%d", d.weight(r, 1), temp, temp)
+	d.p("VFNMADD231PS %s, Y%d, Y%d", d.minimum(r), temp, sum)
 }
 
-// nibbleRun: two times 16 bytes, with one group low and the next one high; mask has what remains of them.
-func (d *dot) nibbleRun(r, offset int, mask string) {
+// splitNibbles puts the low halves of 16 bytes into weight low, the others into weight high.
+func (d *dot) splitNibbles(r, offset, low, high int) {
+	low, high = d.weight(r, low), d.weight(r, high)
+	d.lanes(r, offset, high, low)
+	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, low)
+	d.p("VPSRLW $4, Y%d, Y%d", high, high)
+	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, high)
+}
+
+// nibbleRun: two times 16 bytes, with one group low and the next one high.
+func (d *dot) nibbleRun(r, offset int) {
 	for i := range 2 {
-		d.lanes(r, offset+16*i, 2+i)
-		d.p("VPAND %s, Y%d, Y%d", mask, 2+i, i)
-		d.p("VPSRLW $4, Y%d, Y%d", 2+i, 2+i)
-		d.p("VPAND %s, Y%d, Y%d", mask, 2+i, 2+i)
+		d.splitNibbles(r, offset+16*i, i, 2+i)
 	}
 }
 
 // addHalves adds products of weights whose groups have one scale.
-func addHalves(d *dot) {
-	p := d.products()
+func (d *dot) addHalves(r int) {
+	p := d.product(r, 0)
 	d.p("VPADDW Y%d, Y%d, Y%d", p+1, p, p)
 	d.p("VPADDW Y%d, Y%d, Y%d", p+3, p+2, p+2)
 	d.interleave("DQ", "VPADDW", p, p+2, p+1)
 }
 
 var superBlockQ4_K = &superBlock{
+	masks:  func(d *dot) []string { return []string{d.nibbles()} },
+	start:  startScales6,
 	header: headerScales6Lanes,
-	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run, "Y15") },
+	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run) },
 	group:  consecutive,
-	sum:    func(d *dot, _, _ int) { addHalves(d) },
+	sum:    func(d *dot, r, _ int) { d.addHalves(r) },
 	join:   "QDQ",
 	add:    "VPADDW", // 8 * 2*15*127 in a word
 	prepare: func(d *dot, r, half int) {
-		d.scaleWords(r, 0, 4*half, 4*half+1, 4*half+2, 4*half+3)
+		d.scaleWords(r, d.weight(r, 0), 4*half, 4*half+1, 4*half+2, 4*half+3)
 		minimums6(d, r, half)
 	},
-	scale: func(d *dot, r int) {
-		d.p("VPMADDWD Y0, Y%d, Y%d", r, r)
-		convertSums(d, r)
+	scale: func(d *dot, r, g int) {
+		d.p("VPMADDWD Y%d, Y%d, Y%d", d.weight(r, 0), g, g)
+		convertSums(d, r, g)
 	},
 	factors: pairFactor,
 	offset:  subtractMinimums,
 }
 
 var superBlockQ5_K = &superBlock{
+	masks: func(d *dot) []string {
+		return []string{d.nibbles(), d.constant("sixteens", repeat(4, 0x1010101010101010)...)}
+	},
+	start:  startScales6,
 	header: headerScales6Lanes,
 	load: func(d *dot, r, run int) {
-		d.nibbleRun(r, 48+32*run, d.nibbles())
+		d.nibbleRun(r, 48+32*run)
 		for i := range 2 {
-			d.lanes(r, 16+16*i, 14)
-			d.orBits(14, 2*run, 4, "sixteens", 0x1010101010101010, i)
-			d.orBits(14, 2*run+1, 4, "sixteens", 0x1010101010101010, 2+i)
+			d.lanes(r, 16+16*i, d.temp(r, 0), d.temp(r, 1))
+			d.orBits(r, 2*run, 4, i)
+			d.orBits(r, 2*run+1, 4, 2+i)
 		}
 	},
 	group: consecutive,
 	sum: func(d *dot, r, run int) {
-		addHalves(d) // 4 * 2*31*127 in a word
-		d.scaleWords(r, 14, 2*run, 2*run+1, 2*run, 2*run+1)
-		d.p("VPMADDWD Y14, Y%d, Y%d", d.products(), d.products())
+		d.addHalves(r) // 4 * 2*31*127 in a word
+		d.scaleWords(r, d.temp(r, 0), 2*run, 2*run+1, 2*run, 2*run+1)
+		d.p("VPMADDWD Y%d, Y%d, Y%d", d.temp(r, 0), d.product(r, 0), d.product(r, 0))
 	},
 	join:    "QDQ",
 	add:     "VPADDD",
@@ -274,196 +327,220 @@ var superBlockQ5_K = &superBlock{
 	offset:  subtractMinimums,
 }
 
-// orBits moves bits of Yfrom, of each byte those from bit `at` on, to bit `want`, and adds those of the mask to Yto. It uses Y15.
-func (d *dot) orBits(from, at, want int, mask string, bits uint64, to int) {
+// orBits moves bits of the pair's first temp, of each byte those from bit `at` on, to bit `want`, and adds those of the second mask to weight i.
+func (d *dot) orBits(r, at, want, i int) {
+	from, to := d.temp(r, 0), d.temp(r, 1)
 	switch {
 	case at < want:
-		d.p("VPSLLW $%d, Y%d, Y15", want-at, from)
+		d.p("VPSLLW $%d, Y%d, Y%d", want-at, from, to)
 	case at > want:
-		d.p("VPSRLW $%d, Y%d, Y15", at-want, from)
+		d.p("VPSRLW $%d, Y%d, Y%d", at-want, from, to)
 	}
 	if at != want {
-		from = 15
+		from = to
 	}
-	d.p("VPAND %s, Y%d, Y15", d.constant(mask, repeat(4, bits)...), from)
-	d.p("VPOR Y15, Y%d, Y%d", to, to)
+	d.p("VPAND Y%d, Y%d, Y%d", d.mask(1), from, to)
+	d.p("VPOR Y%d, Y%d, Y%d", to, d.weight(r, i), d.weight(r, i))
 }
 
-// The formats with a scale for every 16 elements. The pair's register has the 8 scales of half a block, words, of both rows. For integers with an
-// offset, or minimums, Y0 and Y1 are what is multiplied with the activations' sums of 16, times 2^16: those of the first halves of the groups, then
-// those of the second halves. The runs of half a block are groups 0 and 2, and 1 and 3.
+// The formats with a scale for every 16 elements. Kept are, for half a block, what is multiplied with the activations' sums of 16, and the 8 scales, each
+// twice, all words of both rows. For integers with an offset, or minimums, the first two weights are these factors times 2^16: those of the first
+// halves of the groups, then those of the second halves. The runs of half a block are groups 0 and 2, and 1 and 3.
 
-// rowFactors puts the float16 at offset of the blocks of rows r and r+2 into all dwords of their lanes of Y0.
+// rowFactors puts the float16 at offset of the blocks of rows r and r+2 into all dwords of their lanes of the first weight.
 func (d *dot) rowFactors(r, offset int) {
-	d.p("VPBROADCASTW %s, X0", d.w(r, offset))
-	d.p("VPBROADCASTW %s, X1", d.w(r+2, offset))
-	d.p("VPUNPCKLQDQ X1, X0, X0")
-	d.p("VCVTPH2PS X0, Y0")
+	a, b := d.weight(r, 0), d.weight(r, 1)
+	d.p("VPBROADCASTW %s, X%d", d.w(r, offset), a)
+	d.p("VPBROADCASTW %s, X%d", d.w(r+2, offset), b)
+	d.p("VPUNPCKLQDQ X%d, X%d, X%d", b, a, a)
+	d.p("VCVTPH2PS X%d, Y%d", a, a)
 }
 
 // offsetFactors are those at offset, times a constant.
 func (d *dot) offsetFactors(r, offset int, name string, constant uint32) {
 	d.rowFactors(r, offset)
-	d.p("VMULPS %s, Y0, Y1", d.dwords(name, constant))
-	d.p("VMOVAPS Y1, %s", d.minimum(r))
+	d.p("VMULPS %s, Y%d, Y%d", d.dwords(name, constant), d.weight(r, 0), d.weight(r, 1))
+	d.p("VMOVAPS Y%d, %s", d.weight(r, 1), d.minimum(r))
 }
 
-// pairBytes puts 8 bytes of each row into the pair's register.
-func (d *dot) pairBytes(r, offset int) {
-	d.p("VMOVQ %s, X%d", d.w(r, offset), d.pair(r))
-	d.p("VMOVHPS %s, X%d, X%d", d.w(r+2, offset), d.pair(r), d.pair(r))
+// factorsAt are those at offset.
+func (d *dot) factorsAt(r, offset int) {
+	d.rowFactors(r, offset)
+	d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
 }
 
-// sixteenths makes Y0 and Y1 of words in Yfrom.
-func (d *dot) sixteenths(from int) {
-	d.p("VPAND %s, Y%d, Y1", d.constant("highWords", repeat(4, 0xffff0000ffff0000)...), from)
-	d.p("VPSLLD $16, Y%d, Y0", from)
-	d.p("VCVTDQ2PS Y0, Y0")
-	d.p("VCVTDQ2PS Y1, Y1")
+// pairBytes widens 8 bytes of each row into the first weight; extend is VPMOVSXBW or VPMOVZXBW.
+func (d *dot) pairBytes(r, offset int, extend string) {
+	to := d.weight(r, 0)
+	d.p("VMOVQ %s, X%d", d.w(r, offset), to)
+	d.p("VMOVHPS %s, X%d, X%d", d.w(r+2, offset), to, to)
+	d.p("%s X%d, Y%d", extend, to, to)
 }
 
-func sixteenthsOfScales(d *dot, r, _ int) { d.sixteenths(d.pair(r)) }
+// keepScales keeps the scales in Yfrom, each twice: four in the second vector, four in the third.
+func (d *dot) keepScales(r, from int) {
+	temp := d.weight(r, 3)
+	for i, half := range []string{"L", "H"} {
+		d.p("VPUNPCK%sWD Y%d, Y%d, Y%d", half, from, from, temp)
+		d.p("VMOVDQA Y%d, %s", temp, d.kept(r, 1+i))
+	}
+}
+
+// keepWords keeps what is in the first weight, as scales and as factors of the activations' sums.
+func (d *dot) keepWords(r int) {
+	d.p("VMOVDQA Y%d, %s", d.weight(r, 0), d.kept(r, 0))
+	d.keepScales(r, d.weight(r, 0))
+}
+
+// sixteenths makes the first two weights.
+func sixteenths(d *dot, r, _ int) {
+	a, b := d.weight(r, 0), d.weight(r, 1)
+	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), a)
+	d.p("VPAND %s, Y%d, Y%d", d.constant("highWords", repeat(4, 0xffff0000ffff0000)...), a, b)
+	d.p("VPSLLD $16, Y%d, Y%d", a, a)
+	d.p("VCVTDQ2PS Y%d, Y%d", a, a)
+	d.p("VCVTDQ2PS Y%d, Y%d", b, b)
+}
 
 func addSixteenths(d *dot, r, sum, c, half int) {
-	d.p("VBROADCASTF128 %s, Y5", d.h(c, 32*half))
-	d.p("VBROADCASTF128 %s, Y6", d.h(c, 32*half+16))
-	d.p("VMULPS Y0, Y5, Y5")
-	d.p("VFMADD231PS Y1, Y6, Y5")
-	d.p("VFMADD231PS %s, Y5, Y%d", d.minimum(r), sum)
+	a, b := d.product(r, 3), d.temp(r, 0)
+	d.p("VBROADCASTF128 %s, Y%d", d.h(c, 32*half), a)
+	d.p("VBROADCASTF128 %s, Y%d", d.h(c, 32*half+16), b)
+	d.p("VMULPS Y%d, Y%d, Y%d", d.weight(r, 0), a, a)
+	d.p("VFMADD231PS Y%d, Y%d, Y%d", d.weight(r, 1), b, a)
+	d.p("VFMADD231PS %s, Y%d, Y%d", d.minimum(r), a, sum)
 }
 
 // scaleHalves multiplies products of weights whose halves of groups have scales of their own with these.
 func scaleHalves(d *dot, r, run int) {
-	p := d.products()
+	p, temp := d.product(r, 0), d.temp(r, 0)
 	for i := range 2 {
 		a := p + 2*i
-		d.interleave("DQ", "VPADDW", a, a+1, 14) // 4 * 63*127 in a word
-		w := 2*(run%2) + 4*i
-		d.p("VPSHUFB %s, Y%d, Y14", d.constant(fmt.Sprintf("wordsTwice%d", w), bytesOf(func(i int) int {
-			return 2*(w+i/4%2) + i%2
-		})...), d.pair(r))
-		d.p("VPMADDWD Y14, Y%d, Y%d", a, a)
+		d.interleave("DQ", "VPADDW", a, a+1, temp) // 4 * 63*127 in a word
+		d.p("VPSHUFD $%d, %s, Y%d", []int{0x44, 0xEE}[run%2], d.kept(r, 1+i), temp)
+		d.p("VPMADDWD Y%d, Y%d, Y%d", temp, a, a)
 	}
-	d.interleave("DQ", "VPADDD", p, p+2, 14)
+	d.interleave("DQ", "VPADDD", p, p+2, temp)
 }
 
-// halfGroups completes what is the same for these formats; prepare is that of formats with an offset, unless there is another.
+// halfGroups completes what is the same for these formats.
 func halfGroups(b superBlock) *superBlock {
 	b.group, b.sum, b.join, b.add = alternating, scaleHalves, "DQ", "VPADDD"
-	b.scale, b.factors, b.offset = convertSums, pairFactor, addSixteenths
-	if b.prepare == nil {
-		b.prepare = sixteenthsOfScales
-	}
+	b.prepare, b.scale, b.factors, b.offset = sixteenths, convertSums, pairFactor, addSixteenths
 	return &b
 }
 
 var superBlockQ6_K = halfGroups(superBlock{
+	masks: func(d *dot) []string {
+		return []string{d.nibbles(), d.constant("topPairs", repeat(4, 0x3030303030303030)...)}
+	},
 	header: func(d *dot, r int) {
 		d.offsetFactors(r, 208, "minus32by16", 0xba000000) // -32 / 2^16
-		d.p("VMOVAPS Y0, %s", d.factor(r))
+		d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
 	},
 	half: func(d *dot, r, half int) {
-		d.pairBytes(r, 192+8*half)
-		d.p("VPMOVSXBW X%d, Y%d", d.pair(r), d.pair(r))
+		d.pairBytes(r, 192+8*half, "VPMOVSXBW")
+		d.keepWords(r)
 	},
 	load: func(d *dot, r, run int) {
-		d.nibbleRun(r, 32*run, d.nibbles())
+		d.nibbleRun(r, 32*run)
 		for i := range 2 {
-			d.lanes(r, 128+32*(run/2)+16*i, 14)
-			d.orBits(14, 2*(run%2), 4, "topPairs", 0x3030303030303030, i)
-			d.orBits(14, 2*(run%2)+4, 4, "topPairs", 0x3030303030303030, 2+i)
+			d.lanes(r, 128+32*(run/2)+16*i, d.temp(r, 0), d.temp(r, 1))
+			d.orBits(r, 2*(run%2), 4, i)
+			d.orBits(r, 2*(run%2)+4, 4, 2+i)
 		}
 	},
 })
 
 // bitPairRun: two times 16 bytes with two bits of four groups.
 func (d *dot) bitPairRun(r, offset, run int) {
-	pairs := d.constant("lowPairs", repeat(4, 0x0303030303030303)...)
 	for i := range 2 {
-		d.lanes(r, offset+32*(run/2)+16*i, i)
-		d.p("VPSRLW $%d, Y%d, Y%d", 2*(run%2)+4, i, 2+i)
+		low, high := d.weight(r, i), d.weight(r, 2+i)
+		d.lanes(r, offset+32*(run/2)+16*i, low, high)
+		d.p("VPSRLW $%d, Y%d, Y%d", 2*(run%2)+4, low, high)
 		if run%2 == 1 {
-			d.p("VPSRLW $2, Y%d, Y%d", i, i)
+			d.p("VPSRLW $2, Y%d, Y%d", low, low)
 		}
-		d.p("VPAND %s, Y%d, Y%d", pairs, i, i)
-		d.p("VPAND %s, Y%d, Y%d", pairs, 2+i, 2+i)
+		d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), low, low)
+		d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, high)
 	}
 }
 
-// Q2_K's scales are low halves of bytes; the high halves are minimums, which stay in the scratch until the half block ends.
+func (d *dot) bitPairs() string { return d.constant("lowPairs", repeat(4, 0x0303030303030303)...) }
+
+// Q2_K's scales are low halves of bytes; the high halves are minimums.
 var superBlockQ2_K = halfGroups(superBlock{
+	masks: func(d *dot) []string { return []string{d.bitPairs(), d.nibbles()} },
 	header: func(d *dot, r int) {
 		d.offsetFactors(r, 82, "minusBy16", 0xb7800000) // -1 / 2^16
-		d.rowFactors(r, 80)
-		d.p("VMOVAPS Y0, %s", d.factor(r))
+		d.factorsAt(r, 80)
 	},
 	half: func(d *dot, r, half int) {
-		d.pairBytes(r, 8*half)
-		d.p("VPMOVZXBW X%d, Y%d", d.pair(r), d.pair(r))
-		d.p("VPSRLW $4, Y%d, Y14", d.pair(r))
-		d.p("VMOVDQA Y14, %s", d.header(32*r))
-		d.p("VPAND %s, Y%d, Y%d", d.nibbles(), d.pair(r), d.pair(r))
+		scales, minimums := d.weight(r, 0), d.weight(r, 1)
+		d.pairBytes(r, 8*half, "VPMOVZXBW")
+		d.p("VPSRLW $4, Y%d, Y%d", scales, minimums)
+		d.p("VMOVDQA Y%d, %s", minimums, d.kept(r, 0))
+		d.p("VPAND Y%d, Y%d, Y%d", d.mask(1), scales, scales)
+		d.keepScales(r, scales)
 	},
 	load: func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
-	prepare: func(d *dot, r, _ int) {
-		d.p("VMOVDQA %s, Y2", d.header(32*r))
-		d.sixteenths(2)
-	},
 })
 
 var superBlockQ3_K = halfGroups(superBlock{
-	header: func(d *dot, r int) {
-		for i := range 2 {
-			d.p("VMOVDQU %s, X4", d.w(r+2*i, 94))
-			scalesQ3_K(d.file, 4, 6+i, 5, 14)
-		}
-		d.p("VPUNPCKLQDQ X7, X6, X4")
-		d.p("VMOVDQA X4, %s", d.header(32*r))
-		d.p("VPUNPCKHQDQ X7, X6, X4")
-		d.p("VMOVDQA X4, %s", d.header(32*r+16))
-		d.offsetFactors(r, 108, "minus4by16", 0xb8800000) // -4 / 2^16
-		d.p("VMOVAPS Y0, %s", d.factor(r))
+	masks: func(d *dot) []string {
+		return []string{d.bitPairs(), d.constant("fours", repeat(4, 0x0404040404040404)...)}
 	},
-	half: func(d *dot, r, half int) { d.p("VPMOVSXBW %s, Y%d", d.header(32*r+16*half), d.pair(r)) },
+	header: func(d *dot, r int) {
+		from, a, b := d.weight(r, 0), d.weight(r, 1), d.weight(r, 2)
+		for i := range 2 {
+			d.p("VMOVDQU %s, X%d", d.w(r+2*i, 94), from)
+			scalesQ3_K(d.file, from, a+i, d.weight(r, 3), d.temp(r, 0))
+		}
+		for i, half := range []string{"L", "H"} { // bytes of a half block: of one row, then of the other
+			d.p("VPUNPCK%sQDQ X%d, X%d, X%d", half, b, a, from)
+			d.p("VMOVDQA X%d, %s", from, d.keptAt(r, 3, 16*i))
+		}
+		d.offsetFactors(r, 108, "minus4by16", 0xb8800000) // -4 / 2^16
+		d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
+	},
+	half: func(d *dot, r, half int) {
+		d.p("VPMOVSXBW %s, Y%d", d.keptAt(r, 3, 16*half), d.weight(r, 0))
+		d.keepWords(r)
+	},
 	load: func(d *dot, r, run int) {
 		d.bitPairRun(r, 32, run)
 		for i := range 2 { // third bits
-			d.lanes(r, 16*i, 14)
-			d.orBits(14, alternating(run, 0), 2, "fours", 0x0404040404040404, i)
-			d.orBits(14, alternating(run, 1), 2, "fours", 0x0404040404040404, 2+i)
+			d.lanes(r, 16*i, d.temp(r, 0), d.temp(r, 1))
+			d.orBits(r, alternating(run, 0), 2, i)
+			d.orBits(r, alternating(run, 1), 2, 2+i)
 		}
 	},
 })
 
-// IQ4_XS has signed values, and scales of 6 bits for every 32 elements. The pair's register has the 8 first bytes of the blocks twice in their lanes: the
-// factor, the top bits of the scales, their low four bits.
+// IQ4_XS has signed values, and scales of 6 bits for every 32 elements. Kept are the 8 first bytes of the blocks, twice in their lanes: the factor, the
+// top bits of the scales, their low four bits.
 var superBlockIQ4_XS = &superBlock{
+	masks: func(d *dot) []string { return []string{d.nibbles(), codebook(d.file)} },
 	header: func(d *dot, r int) {
-		d.rowFactors(r, 0)
-		d.p("VMOVAPS Y0, %s", d.factor(r))
-		d.p("VPBROADCASTQ %s, Y0", d.w(r, 0))
-		d.p("VPBROADCASTQ %s, Y1", d.w(r+2, 0))
-		d.p("VPBLENDD $0xF0, Y1, Y0, Y%d", d.pair(r))
+		d.factorsAt(r, 0)
+		a, b := d.weight(r, 0), d.weight(r, 1)
+		d.p("VPBROADCASTQ %s, Y%d", d.w(r, 0), a)
+		d.p("VPBROADCASTQ %s, Y%d", d.w(r+2, 0), b)
+		d.p("VPBLENDD $0xF0, Y%d, Y%d, Y%d", b, a, a)
+		d.p("VMOVDQA Y%d, %s", a, d.kept(r, 0))
 	},
 	load: func(d *dot, r, run int) {
-		d.p("VMOVDQU %s, Y14", codebook(d.file))
 		for i := range 2 {
-			d.lanes(r, 8+32*run+16*i, 2*i+1)
-			d.p("VPAND Y15, Y%d, Y%d", 2*i+1, 2*i)
-			d.p("VPSRLW $4, Y%d, Y%d", 2*i+1, 2*i+1)
-			d.p("VPAND Y15, Y%d, Y%d", 2*i+1, 2*i+1)
+			d.splitNibbles(r, 8+32*run+16*i, 2*i, 2*i+1)
 		}
 		for i := range 4 {
-			d.p("VPSHUFB Y%d, Y14, Y%d", i, i)
+			d.p("VPSHUFB Y%d, Y%d, Y%d", d.weight(r, i), d.mask(1), d.weight(r, i))
 		}
 	},
 	group:  consecutive,
 	signed: true,
-	sum: func(d *dot, _, _ int) {
-		p := d.products()
-		for i := range 4 {
-			d.multiplySigned(i, 4+i, p+i, 14)
-		}
+	sum: func(d *dot, r, _ int) {
+		p := d.product(r, 0)
 		d.p("VPADDD Y%d, Y%d, Y%d", p+1, p, p)
 		d.p("VPADDD Y%d, Y%d, Y%d", p+3, p+2, p+2)
 		d.interleave("DQ", "VPADDD", p, p+2, p+1)
@@ -474,18 +551,19 @@ var superBlockIQ4_XS = &superBlock{
 		shift := func(name string, first, step int) string {
 			return d.constant(fmt.Sprintf("%s%d", name, half), dwordsOf(func(i int) uint32 { return uint32(first + step*(4*half+i%4)) })...)
 		}
-		d.p("VPSHUFD $0xF5, Y%d, Y0", d.pair(r)) // dwords 1 1 3 3
-		d.p("VPSHUFD $0xA0, Y%d, Y1", d.pair(r)) // dwords 0 0 2 2
-		d.p("VPSRLVD %s, Y0, Y0", shift("scaleNibbles", 0, 4))
-		d.p("VPSRLVD %s, Y1, Y1", shift("scaleTops", 16, 2))
-		d.p("VPAND %s, Y0, Y0", d.dwords("fifteen", 15))
-		d.p("VPAND %s, Y1, Y1", d.dwords("three", 3))
-		d.p("VPSLLD $4, Y1, Y1")
-		d.p("VPOR Y1, Y0, Y0")
-		d.p("VPSUBD %s, Y0, Y0", d.dwords("thirtyTwo", 32))
-		d.p("VCVTDQ2PS Y0, Y0")
-		d.p("VMULPS %s, Y0, Y0", d.factor(r))
+		a, b := d.weight(r, 0), d.weight(r, 1)
+		d.p("VPSHUFD $0xF5, %s, Y%d", d.kept(r, 0), a) // dwords 1 1 3 3
+		d.p("VPSHUFD $0xA0, %s, Y%d", d.kept(r, 0), b) // dwords 0 0 2 2
+		d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleNibbles", 0, 4), a, a)
+		d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleTops", 16, 2), b, b)
+		d.p("VPAND %s, Y%d, Y%d", d.dwords("fifteen", 15), a, a)
+		d.p("VPAND %s, Y%d, Y%d", d.dwords("three", 3), b, b)
+		d.p("VPSLLD $4, Y%d, Y%d", b, b)
+		d.p("VPOR Y%d, Y%d, Y%d", b, a, a)
+		d.p("VPSUBD %s, Y%d, Y%d", d.dwords("thirtyTwo", 32), a, a)
+		d.p("VCVTDQ2PS Y%d, Y%d", a, a)
+		d.p("VMULPS %s, Y%d, Y%d", d.factor(r), a, a)
 	},
 	scale:   convertSums,
-	factors: func(*dot, int) string { return "Y0" },
+	factors: func(d *dot, r int) string { return fmt.Sprintf("Y%d", d.weight(r, 0)) },
 }

@@ -6,18 +6,24 @@ package main
 // 2 2 3 3. Y12 has the rows' scales in the same order; Y13 has their minimums, or half of the integers' offset, negative, everywhere.
 
 var dotFormats = []dotFormat{
-	{"Q4_0", 18, 32, centredBlock(nibblesAt(2), "minus4", 0xc0800000)},
-	{"Q4_1", 20, 32, affineBlock(nibblesAt(4))},
-	{"Q5_0", 22, 32, centredBlock(fiveBitsAt(2, 6), "minus8", 0xc1000000)},
-	{"Q5_1", 24, 32, affineBlock(fiveBitsAt(4, 8))},
-	{"Q8_0", 34, 32, signedBlock(bytesAt2)},
-	{"IQ4_NL", 18, 32, signedBlock(codebookAt(2))},
-	{"Q2_K", 84, 256, superBlockQ2_K.block},
-	{"Q3_K", 110, 256, superBlockQ3_K.block},
-	{"Q4_K", 144, 256, superBlockQ4_K.block},
-	{"Q5_K", 176, 256, superBlockQ5_K.block},
-	{"Q6_K", 210, 256, superBlockQ6_K.block},
-	{"IQ4_XS", 136, 256, superBlockIQ4_XS.block},
+	{"Q4_0", 18, 32, before32, centredBlock(nibblesAt(2), "minus4", 0xc0800000)},
+	{"Q4_1", 20, 32, before32, affineBlock(nibblesAt(4))},
+	{"Q5_0", 22, 32, before32, centredBlock(fiveBitsAt(2, 6), "minus8", 0xc1000000)},
+	{"Q5_1", 24, 32, before32, affineBlock(fiveBitsAt(4, 8))},
+	{"Q8_0", 34, 32, before32, signedBlock(bytesAt2)},
+	{"IQ4_NL", 18, 32, before32, signedBlock(codebookAt(2))},
+	{"Q2_K", 84, 256, superBlockQ2_K.before, superBlockQ2_K.block},
+	{"Q3_K", 110, 256, superBlockQ3_K.before, superBlockQ3_K.block},
+	{"Q4_K", 144, 256, superBlockQ4_K.before, superBlockQ4_K.block},
+	{"Q5_K", 176, 256, superBlockQ5_K.before, superBlockQ5_K.block},
+	{"Q6_K", 210, 256, superBlockQ6_K.before, superBlockQ6_K.block},
+	{"IQ4_XS", 136, 256, superBlockIQ4_XS.before, superBlockIQ4_XS.block},
+}
+
+// before32 loads masks of nibbles and words of 1.
+func before32(d *dot) {
+	d.p("VMOVDQU %s, Y15", d.nibbles())
+	d.p("VMOVDQU %s, Y14", d.ones())
 }
 
 // acc is the register of the sums of column c.
@@ -26,16 +32,17 @@ func (d *dot) acc(c int) int { return 8 + c }
 // weights puts the 32 weights of rows r and r+2 into Yto, the first halves, and the next register; it may use Y4 and Y5.
 type weights func(d *dot, r, to int)
 
-// lanes loads 16 bytes of rows r and r+2.
-func (d *dot) lanes(r, offset, to int) {
-	d.p("VMOVDQU %s, X%d", d.w(r, offset), to)
-	d.p("VINSERTI128 $1, %s, Y%d, Y%d", d.w(r+2, offset), to, to)
+// lanes loads 16 bytes of rows r and r+2, using Ytemp. Zen 3 can start a VINSERTI128 in every cycle, but two loads that broadcast and four blends.
+func (d *dot) lanes(r, offset, to, temp int) {
+	d.p("VMOVDQU %s, X%d", d.w(r, offset), temp)
+	d.p("VBROADCASTI128 %s, Y%d", d.w(r+2, offset), to)
+	d.p("VPBLENDD $0x0F, Y%d, Y%d, Y%d", temp, to, to)
 }
 
 // nibblesAt are the low halves of 16 bytes, then their high halves.
 func nibblesAt(offset int) weights {
 	return func(d *dot, r, to int) {
-		d.lanes(r, offset, to+1)
+		d.lanes(r, offset, to+1, to)
 		d.p("VPAND Y15, Y%d, Y%d", to+1, to)
 		d.p("VPSRLW $4, Y%d, Y%d", to+1, to+1)
 		d.p("VPAND Y15, Y%d, Y%d", to+1, to+1)
@@ -63,8 +70,8 @@ func fiveBitsAt(high, low int) weights {
 }
 
 func bytesAt2(d *dot, r, to int) {
-	d.lanes(r, 2, to)
-	d.lanes(r, 18, to+1)
+	d.lanes(r, 2, to, 4)
+	d.lanes(r, 18, to+1, 5)
 }
 
 // codebookAt are the values of nibbles.
