@@ -212,7 +212,7 @@ func printTensors(u *ui, tensors []inspect.Tensor) error {
 		}
 		rows[i] = []string{t.Name, t.Type, shapeText(t.Shape), strconv.FormatUint(t.Offset, 10), bytes}
 	}
-	return u.table([]string{"tensor", "type", "shape", "offset", "bytes"}, rows, "offset", "bytes")
+	return u.list([]string{"tensor", "type", "shape", "offset", "bytes"}, rows, "offset", "bytes")
 }
 
 func shapeText(shape []uint64) string {
@@ -228,7 +228,7 @@ func printTokens(u *ui, tokens []inspect.Token) error {
 	for i, t := range tokens {
 		rows[i] = []string{strconv.Itoa(t.ID), strconv.Quote(t.Text), t.Type, strconv.FormatFloat(t.Score, 'g', -1, 32)}
 	}
-	return u.table([]string{"id", "text", "type", "score"}, rows, "id", "score")
+	return u.list([]string{"id", "text", "type", "score"}, rows, "id", "score")
 }
 
 func printDefects(u *ui, defects []inspect.Defect) error {
