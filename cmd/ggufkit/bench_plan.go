@@ -59,10 +59,10 @@ func planBench(c *cli.Context) (*benchPlan, error) {
 	p.configs, err = benchConfigs(c)
 	need := 0
 	for _, t := range p.tests {
+		if t.Depth+t.Tokens() > arch.MaxContext {
+			return nil, usagef("", "--depth %d and a test of %s: expected at most %d tokens together", t.Depth, plural(t.Tokens(), "token"), arch.MaxContext)
+		}
 		need = max(need, t.Depth+t.Tokens())
-	}
-	if need > arch.MaxContext {
-		return nil, usagef("", "a test of %d tokens: at most %d", need, arch.MaxContext)
 	}
 	for i := range p.configs {
 		p.configs[i].Context = need
@@ -106,8 +106,8 @@ func benchTests(c *cli.Context) ([]eval.BenchTest, error) {
 		first, second, ok := strings.Cut(text, ",")
 		prompt, err1 := strconv.ParseUint(first, 10, 31)
 		gen, err2 := strconv.ParseUint(second, 10, 31)
-		if !ok || cmp.Or(err1, err2) != nil || prompt == 0 || gen == 0 {
-			return nil, usagef("write --pg 512,128", "--pg %q: expected the tokens of a prompt and those to make", text)
+		if !ok || cmp.Or(err1, err2) != nil || min(prompt, gen) < 1 || max(prompt, gen) > arch.MaxContext {
+			return nil, usagef("write --pg 512,128", "--pg %q: expected the tokens of a prompt and those to make, 1 to %d each", text, arch.MaxContext)
 		}
 		both = append(both, eval.BenchTest{Prompt: int(prompt), Gen: int(gen)})
 	}
@@ -221,14 +221,17 @@ func parseRange(text string, most int) ([]int, error) {
 	number := func(s string) (int, error) {
 		n, err := strconv.ParseUint(strings.TrimSpace(s), 10, 31)
 		switch {
-		case err != nil:
-			return 0, fmt.Errorf("%q is no number from 0 on", s)
-		case int(n) > most:
-			return 0, fmt.Errorf("at most %d", most)
+		case err == nil && int(n) <= most:
+			return int(n), nil
+		case s == text:
+			return 0, fmt.Errorf("expected a whole number from 0 to %d", most)
 		}
-		return int(n), nil
+		return 0, fmt.Errorf("%q is no whole number from 0 to %d", s, most)
 	}
 	from, to, isRange := strings.Cut(text, "-")
+	if from == "" { // a minus sign
+		from, isRange = text, false
+	}
 	first, err := number(from)
 	if err != nil || !isRange {
 		return []int{first}, err
