@@ -37,7 +37,7 @@ Examples:
 			&cli.StringFlag{Name: "base-file", Aliases: []string{"kl-divergence-base"}, Usage: "a base `FILE` in place of a base model", TakesFile: true},
 			&cli.StringFlag{Name: "save-base", Usage: "write the predictions of the base (without one: of the model) to `FILE`", TakesFile: true},
 			&cli.StringFlag{Name: "base-form", Value: "small", Usage: "`FORM` of --save-base is small or llama (100 times as large, llama-perplexity reads it)"},
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
+			textFlag(false),
 			contextFlag("windows of `N` tokens (0: 512, or those of the base file)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
 			jsonFlag(), quietFlag(),
@@ -64,7 +64,7 @@ func compare(c *cli.Context, u *ui) error {
 	}
 	if path := c.String("base-file"); path != "" {
 		if run.file, err = eval.OpenBase(path); err != nil {
-			return err
+			return unread(path, err)
 		}
 	}
 	if err := run.open(); err != nil {
@@ -128,6 +128,7 @@ type comparison struct {
 	file    *eval.BaseFile // or nil
 	save    *eval.BaseWriter
 	gate    *gate
+	text    source // its name is "" where the file has the text
 	ids     []int32
 	windows eval.Windows
 }
@@ -146,10 +147,18 @@ func (r *comparison) close() {
 // open loads the models and cuts the text.
 func (r *comparison) open() (err error) {
 	c, u := r.c, r.u
-	window := cmp.Or(c.Int("context"), 512)
+	window, err := windowOf(c)
+	if err != nil {
+		return err
+	}
 	if r.file != nil {
 		if window = r.file.Windows.Context; c.IsSet("context") && c.Int("context") != window {
 			return usagef("leave -c out", "%s has windows of %d tokens, not %d", c.String("base-file"), window, c.Int("context"))
+		}
+	}
+	if c.IsSet("file") {
+		if r.text, err = fileText(c, u); err != nil {
+			return err
 		}
 	}
 	if r.model, err = loadModel(c, u, window); err != nil {
@@ -160,16 +169,34 @@ func (r *comparison) open() (err error) {
 		return err
 	}
 	r.windows = eval.Windows{Context: window, Chunks: c.Int("chunks"), BOS: startOf(tok)}
-	if path := c.String("file"); path == "" {
+	if r.text.name == "" {
 		r.ids = r.file.IDs
-	} else if r.ids, err = textIDs(c.Context, tok, path); err != nil {
+	} else if r.ids, err = r.text.ids(tok); err != nil {
 		return err
 	}
-	if r.file != nil && r.file.Form == eval.Small {
-		r.windows.BOS = r.file.Windows.BOS
+	if r.file != nil {
+		if err := r.checkFile(); err != nil {
+			return err
+		}
 	}
 	if path := c.String("base"); path != "" {
 		return r.openBase(path, window)
+	}
+	return nil
+}
+
+// checkFile holds the text and the windows that were asked for against those of the base file.
+func (r *comparison) checkFile() error {
+	if r.file.Form == eval.Small {
+		r.windows.BOS = r.file.Windows.BOS
+	}
+	if err := r.file.CheckText(cmp.Or(r.text.name, "its own"), r.ids); err != nil {
+		return err
+	}
+	path, have := r.c.String("base-file"), r.file.Windows.Chunks
+	noteWindows(r.u, path, have, r.windows.Chunks)
+	if n := len(r.ids) / r.windows.Context; n > have && r.windows.Chunks == 0 {
+		r.u.note("note: %s has the first %d of the %s of %s", path, have, plural(n, "window"), r.text.name)
 	}
 	return nil
 }
@@ -184,7 +211,7 @@ func (r *comparison) openBase(path string, window int) (err error) {
 	if err != nil {
 		return err
 	}
-	ids, err := textIDs(c.Context, tok, c.String("file"))
+	ids, err := r.text.ids(tok)
 	if err != nil {
 		return err
 	}
@@ -209,6 +236,7 @@ func (r *comparison) measure() error {
 		if err != nil {
 			return err
 		}
+		noteWindows(u, "the text", result.Windows, r.windows.Chunks)
 		return printPerplexity(c, u, perplexityOutput{PerplexityResult: result}, nil)
 	}
 	d, err := eval.Compare(c.Context, r.model.model, base, r.ids, eval.CompareOptions{
@@ -219,6 +247,9 @@ func (r *comparison) measure() error {
 	})
 	if err != nil {
 		return err
+	}
+	if r.file == nil {
+		noteWindows(u, "the text", d.Chunks, r.windows.Chunks)
 	}
 	checks, verdict := r.gate.check(d)
 	if checks == nil {

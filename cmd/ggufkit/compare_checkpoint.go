@@ -146,12 +146,16 @@ func proofIDs(c *cli.Context, u *ui, f *gguf.File) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := textIDs(c.Context, tok, c.String("file"))
+	text, err := fileText(c, u)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := text.ids(tok)
 	if err != nil {
 		return nil, err
 	}
 	if len(ids) == 0 {
-		return nil, fmt.Errorf("%s holds no tokens", c.String("file"))
+		return nil, fmt.Errorf("%s holds no tokens", text.name)
 	}
 	return ids[:min(len(ids), cmp.Or(c.Int("context"), proofTokens))], nil
 }
@@ -165,7 +169,7 @@ func readLogits(path string, f *gguf.File, n int) ([]float32, error) {
 	}
 	in, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, unread(path, err)
 	}
 	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, int64(min(most, math.MaxInt64-1))+1))

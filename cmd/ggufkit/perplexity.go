@@ -2,8 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,7 +40,7 @@ Examples:
   ggufkit perplexity --merge 1.json 2.json
   ggufkit perplexity -m model.gguf --hellaswag -f hellaswag_val_full.txt --tasks 400`,
 		Flags: slices.Concat(optionalModel(modelFlags()), choiceFlags(), gateFlags(), []cli.Flag{
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true},
+			textFlag(false),
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
 			&cli.StringFlag{Name: "convention", Usage: "`NAME` is llama or sliding (default: sliding with --stride, else llama)"},
@@ -57,6 +57,11 @@ Examples:
 			return perplexity(c, u)
 		}),
 	}
+}
+
+// textFlag names the text that a model is measured on.
+func textFlag(required bool) cli.Flag {
+	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE` (-: stdin)", TakesFile: true, Required: required}
 }
 
 // optionalModel are flags of which --model need not be given.
@@ -89,6 +94,10 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	text, err := fileText(c, u)
+	if err != nil {
+		return err
+	}
 	l, err := loadModel(c, u, o.Context)
 	if err != nil {
 		return err
@@ -98,7 +107,7 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	ids, err := textIDs(c.Context, tok, c.String("file"))
+	ids, err := text.ids(tok)
 	if err != nil {
 		return err
 	}
@@ -111,8 +120,9 @@ func perplexity(c *cli.Context, u *ui) error {
 	start := time.Now()
 	r, err := eval.Perplexity(c.Context, l.model, ids, o)
 	if err != nil {
-		return inFile(c.String("file"), err)
+		return inFile(text.name, err)
 	}
+	noteWindows(u, "the text", r.Windows, o.Chunks)
 	out := perplexityOutput{PerplexityResult: r, Seconds: time.Since(start).Seconds()}
 	out.Rate = float64(r.Held) / out.Seconds
 	u.note("%d tokens in %.2f s: %.2f tokens/s", r.Held, out.Seconds, out.Rate)
@@ -129,7 +139,11 @@ type perplexityOutput struct {
 
 // perplexityOptions reads the flags of the windows.
 func perplexityOptions(c *cli.Context) (o eval.PerplexityOptions, err error) {
-	o.Windows = eval.Windows{Context: cmp.Or(c.Int("context"), 512), Chunks: c.Int("chunks")}
+	window, err := windowOf(c)
+	if err != nil {
+		return o, err
+	}
+	o.Windows = eval.Windows{Context: window, Chunks: c.Int("chunks")}
 	stride := c.Int("stride")
 	switch name := c.String("convention"); {
 	case name != "" && name != "llama" && name != "sliding":
@@ -159,6 +173,22 @@ func perplexityOptions(c *cli.Context) (o eval.PerplexityOptions, err error) {
 	return o, nil
 }
 
+// windowOf is the length of windows that --context asks for.
+func windowOf(c *cli.Context) (int, error) {
+	n := cmp.Or(c.Int("context"), 512)
+	if n < eval.LeastWindow {
+		return 0, usagef("the second half of a shorter window has no token to score; 512 is usual", "--context %d: expected %d or more", n, eval.LeastWindow)
+	}
+	return n, nil
+}
+
+// noteWindows tells that there are fewer windows than --chunks asks for.
+func noteWindows(u *ui, source string, have, asked int) {
+	if asked > have {
+		u.note("note: %s has %s, not %d", source, plural(have, "window"), asked)
+	}
+}
+
 // mergePerplexity adds up the results of parts.
 func mergePerplexity(c *cli.Context, u *ui) error {
 	if c.NArg() == 0 {
@@ -175,7 +205,11 @@ func mergePerplexity(c *cli.Context, u *ui) error {
 			return err
 		}
 		var r eval.PerplexityResult
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
+		err = json.Unmarshal([]byte(text), &r)
+		if err == nil && r.Parts < 1 {
+			err = errors.New("it does not say of how many parts")
+		}
+		if err != nil {
 			return fmt.Errorf("%s: no result of perplexity: %w\nhint: make it with perplexity --part I/N --json", path, err)
 		}
 		parts = append(parts, r)
@@ -231,19 +265,6 @@ func (t *tenths) note(done, total int, format string, args ...any) {
 
 func (t *tenths) perplexity(done, total int, running eval.PerplexityResult) {
 	t.note(done, total, "perplexity %.4f +/- %.4f", running.Perplexity, running.StdErr)
-}
-
-// textIDs tokenizes a text file.
-func textIDs(ctx context.Context, tok *tokenizer.Tokenizer, path string) ([]int32, error) {
-	text, err := readText(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return ids, nil
 }
 
 // startOf is the id that starts each window, -1 where the model has none.

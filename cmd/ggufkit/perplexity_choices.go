@@ -59,18 +59,18 @@ func choices(c *cli.Context, u *ui) (asked bool, err error) {
 }
 
 func scoreChoices(c *cli.Context, u *ui, kind int) error {
-	k, path := choiceKinds[kind], c.String("file")
+	k := choiceKinds[kind]
 	g, err := newGate(c, k.flag+" "+c.String("model"), eval.ChoiceResult{})
 	if err != nil {
 		return err
 	}
-	text, err := readText(c.Context, path)
+	text, err := fileText(c, u)
 	if err != nil {
 		return err
 	}
-	questions, err := k.parse(text)
+	questions, err := k.parse(text.text)
 	if err != nil {
-		return inFile(path, err)
+		return inFile(text.name, err)
 	}
 	l, err := loadModel(c, u, cmp.Or(c.Int("context"), 512))
 	if err != nil {
@@ -85,7 +85,7 @@ func scoreChoices(c *cli.Context, u *ui, kind int) error {
 	for _, q := range k.choose(questions, c.Int("tasks")) {
 		t, err := q.Task(func(text string) ([]int32, error) { return tok.Encode(text, tokenizer.EncodeOptions{AddSpecial: true}) })
 		if err != nil {
-			return inFile(path, err)
+			return inFile(text.name, err)
 		}
 		tasks = append(tasks, t)
 	}
@@ -94,7 +94,7 @@ func scoreChoices(c *cli.Context, u *ui, kind int) error {
 		tenths.say("task", done, len(tasks), "%.2f%% right", 100*running.Accuracy)
 	})
 	if err != nil {
-		return inFile(path, err)
+		return inFile(text.name, err)
 	}
 	checks, verdict := g.check(r)
 	if checks == nil {

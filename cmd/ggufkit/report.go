@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +32,7 @@ Examples:
   ggufkit report -o report.html --base model-f16.gguf -f heldout.txt --prompts questions.txt --chat model-q4_k_m.gguf`,
 		Flags: slices.Concat(reportModelFlags(), []cli.Flag{
 			&cli.StringFlag{Name: "base", Usage: "the GGUF `FILE` to compare with", TakesFile: true, Required: true},
-			&cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "the text `FILE`", TakesFile: true, Required: true},
+			textFlag(true),
 			contextFlag("windows of `N` tokens (0: 512)"),
 			&cli.IntFlag{Name: "chunks", Usage: "stop after `N` windows (0: the whole text)"},
 			&cli.StringFlag{Name: "prompts", Usage: "let the models answer the lines of `FILE`", TakesFile: true},
@@ -102,6 +101,7 @@ func report(c *cli.Context, u *ui) error {
 type reportRun struct {
 	c       *cli.Context
 	u       *ui
+	text    source
 	ids     []int32 // of the text
 	options eval.ReportOptions
 	context int // that text and prompts need
@@ -111,11 +111,17 @@ type reportRun struct {
 
 // newReportRun reads text and prompts, and makes sure that all files cut them into the same tokens before any of them runs.
 func newReportRun(c *cli.Context, u *ui) (*reportRun, error) {
-	window := cmp.Or(c.Int("context"), 512)
+	window, err := windowOf(c)
+	if err != nil {
+		return nil, err
+	}
 	run := &reportRun{c: c, u: u, context: window}
 	run.options = eval.ReportOptions{Windows: eval.Windows{Context: window, Chunks: c.Int("chunks")}, Answer: c.Int("predict"), Progress: run.progress}
 	lines, err := promptLines(c.Context, c.String("prompts"))
 	if err != nil {
+		return nil, err
+	}
+	if run.text, err = fileText(c, u); err != nil {
 		return nil, err
 	}
 	for i, path := range append([]string{c.String("base")}, c.Args().Slice()...) {
@@ -163,7 +169,7 @@ func (r *reportRun) tokenize(f *gguf.File, prompts []string) (err error) {
 		return err
 	}
 	r.options.BOS = startOf(tok)
-	if r.ids, err = textIDs(r.c.Context, tok, r.c.String("file")); err != nil {
+	if r.ids, err = r.text.ids(tok); err != nil {
 		return err
 	}
 	for i, text := range prompts {
@@ -192,7 +198,7 @@ func (r *reportRun) sameTokens(f *gguf.File) error {
 	if err != nil {
 		return err
 	}
-	ids, err := textIDs(r.c.Context, tok, r.c.String("file"))
+	ids, err := r.text.ids(tok)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -88,10 +90,38 @@ func inputText(c *cli.Context, u *ui) (string, error) {
 		}
 		return c.String("prompt"), nil
 	}
-	if name := c.String("file"); name != "" && name != "-" {
-		return readText(c.Context, name)
+	if c.IsSet("file") {
+		text, err := fileText(c, u)
+		return text.text, err
 	}
-	return whole(c.Context, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(u.in), nil })
+	return stdinText(c.Context, u)
+}
+
+// source is a text and what messages call it.
+type source struct{ name, text string }
+
+// fileText is the text that --file names; - is stdin.
+func fileText(c *cli.Context, u *ui) (s source, err error) {
+	if s.name = c.String("file"); s.name == "-" {
+		s.name = "stdin"
+		s.text, err = stdinText(c.Context, u)
+	} else {
+		s.text, err = readText(c.Context, s.name)
+	}
+	return s, err
+}
+
+// ids are the tokens of the text.
+func (s source) ids(tok *tokenizer.Tokenizer) ([]int32, error) {
+	ids, err := tok.Encode(s.text, tokenizer.EncodeOptions{AddSpecial: true})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.name, err)
+	}
+	return ids, nil
+}
+
+func stdinText(ctx context.Context, u *ui) (string, error) {
+	return whole(ctx, "stdin", func() (io.ReadCloser, error) { return io.NopCloser(u.in), nil })
 }
 
 // maxText is the longest text that is read, in bytes.
@@ -99,7 +129,24 @@ const maxText = 1 << 29
 
 // readText reads a text file, a pipe or a device.
 func readText(ctx context.Context, path string) (string, error) {
-	return whole(ctx, path, func() (io.ReadCloser, error) { return os.Open(path) })
+	text, err := whole(ctx, path, func() (io.ReadCloser, error) { return os.Open(path) })
+	return text, unread(path, err)
+}
+
+// unread says what to do about a file that the system does not let us read; other errors stay as they are.
+func unread(path string, err error) error {
+	var cause *fs.PathError
+	if !errors.As(err, &cause) {
+		return err
+	}
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		return fmt.Errorf("%s: it is a folder\nhint: name a file in it", path)
+	}
+	hint := ""
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "\nhint: check the name; without a folder in front it is looked for in the current one"
+	}
+	return fmt.Errorf("%s: %w%s", path, cause.Err, hint)
 }
 
 // whole reads all that open gives. An interrupt ends the wait for a pipe or a terminal that says nothing.

@@ -177,8 +177,8 @@ const maxBaseTokens = 1 << 30
 // check bounds what a header says.
 func (h *baseHeader) check() error {
 	switch {
-	case h.windows.Context < 3 || h.windows.Context > arch.MaxContext:
-		return fmt.Errorf("windows of %d tokens, expected 3 to %d", h.windows.Context, arch.MaxContext)
+	case h.windows.Context < LeastWindow || h.windows.Context > arch.MaxContext:
+		return fmt.Errorf("windows of %d tokens, expected %d to %d", h.windows.Context, LeastWindow, arch.MaxContext)
 	case h.vocab < 1 || h.vocab > arch.MaxVocab:
 		return fmt.Errorf("a vocabulary of %d tokens, expected 1 to %d", h.vocab, arch.MaxVocab)
 	case h.chunks < 1 || h.chunks > maxBaseTokens/h.windows.Context:

@@ -60,10 +60,21 @@ func (b *BaseFile) check(vocab int, ids []int32, o Windows) error {
 	if o.Context != b.Windows.Context || o.Stride != 0 {
 		return fmt.Errorf("%s has windows of %d tokens, not %d", b.path, b.Windows.Context, o.Context)
 	}
-	for i, id := range b.IDs {
-		if i >= len(ids) || ids[i] != id {
-			return fmt.Errorf("%s was made from another text: token %d differs\nhint: leave -f out, the file has the text", b.path, i)
+	return b.CheckText("this one", ids)
+}
+
+// CheckText fails unless a text, which has a name for messages, starts with the windows of the file.
+func (b *BaseFile) CheckText(name string, ids []int32) error {
+	different := func(format string, args ...any) error {
+		return fmt.Errorf("%s was made from another text than %s: %s\nhint: leave -f out, the file has the text", b.path, name, fmt.Sprintf(format, args...))
+	}
+	for i, id := range ids[:min(len(ids), len(b.IDs))] {
+		if b.IDs[i] != id {
+			return different("token %d is %d there, %d here", i, b.IDs[i], id)
 		}
+	}
+	if len(ids) < len(b.IDs) {
+		return different("%d tokens there, only %d here", len(b.IDs), len(ids))
 	}
 	return nil
 }

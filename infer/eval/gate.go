@@ -77,9 +77,10 @@ var sameRun = []string{"tokens", "context", "stride"}
 
 // BaselineLimits bounds a result by those of an earlier run over the same text (its JSON): nothing may be worse by more than a share of itself.
 func BaselineLimits(earlier []byte, tolerance float64) ([]Limit, error) {
+	const hint = "\nhint: a baseline is what perplexity or compare printed with --json"
 	before, err := figures(earlier)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("no JSON of a result: %w%s", err, hint)
 	}
 	const from = "baseline"
 	var limits []Limit
@@ -101,7 +102,7 @@ func BaselineLimits(earlier []byte, tolerance float64) ([]Limit, error) {
 		}
 	}
 	if len(limits) == same {
-		return nil, fmt.Errorf("none of %s\nhint: a baseline is what perplexity or compare printed with --json", strings.Join(slices.Sorted(maps.Keys(guarded)), ", "))
+		return nil, fmt.Errorf("none of %s%s", strings.Join(slices.Sorted(maps.Keys(guarded)), ", "), hint)
 	}
 	return limits, nil
 }

@@ -325,7 +325,8 @@ func TestCompareRefuses(t *testing.T) {
 		o    eval.CompareOptions
 		want string
 	}{
-		"another text":         {m, base, other, o, "another text"},
+		"another text":         {m, base, other, o, fmt.Sprintf("another text than this one: token 0 is %d there, 9 here", base.IDs[0])},
+		"a shorter text":       {m, base, base.IDs[:70], o, fmt.Sprintf("%d tokens there, only 70 here", len(base.IDs))},
 		"another window":       {m, base, base.IDs, shorter, "windows of 64"},
 		"another vocabulary":   {load(t, infer.Options{}), base, base.IDs, o, "vocabulary"},
 		"another model's base": {m, &eval.ModelBase{Model: load(t, infer.Options{})}, base.IDs, o, "vocabulary"},

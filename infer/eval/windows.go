@@ -31,6 +31,9 @@ func (o Windows) Convention() string {
 	return "llama"
 }
 
+// LeastWindow is the length of the shortest window, in tokens: the second half of a shorter one has none to score.
+const LeastWindow = 3
+
 // ErrTooShort is returned for a text that does not fill one window.
 var ErrTooShort = errors.New("the text is too short")
 
@@ -40,8 +43,8 @@ type window struct{ start, first, end int }
 // cut makes the windows of n tokens for a model that holds limit of them at once.
 func (o Windows) cut(n, limit int) ([]window, error) {
 	switch {
-	case o.Context < 3:
-		return nil, fmt.Errorf("a window of %d tokens has none to score, expected 3 or more", o.Context)
+	case o.Context < LeastWindow:
+		return nil, fmt.Errorf("a window of %d tokens has none to score, expected %d or more", o.Context, LeastWindow)
 	case o.Context > limit:
 		return nil, fmt.Errorf("a window of %d tokens: %w at %d", o.Context, infer.ErrContextFull, limit)
 	case o.Stride < 0 || o.Stride > o.Context:
