@@ -138,6 +138,9 @@ func TestOpenModel(t *testing.T) {
 			if _, err := f.WriteTo(&merged); err != nil {
 				t.Fatal(err)
 			}
+			if n, err := f.WriteSize(); err != nil || n != uint64(merged.Len()) {
+				t.Errorf("merged: %d bytes, %v, not %d", merged.Len(), err, n)
+			}
 			g := readBytes(t, merged.Bytes())
 			if !slices.Equal(g.Names(), want) {
 				t.Errorf("merged: %q", g.Names())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -15,15 +16,40 @@ func mergeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "merge",
 		Usage:     "make one file of the parts of a split model",
-		UsageText: "ggufkit merge FIRST OUT [flags]",
-		Description: `FIRST is the first part, such as model-00001-of-00003.gguf; the others must stand beside it. Tensors and metadata stay as they are, the keys
-split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file.
+		UsageText: "ggufkit merge (FIRST OUT | PART... -o OUT) [flags]",
+		Description: `FIRST is the first part, such as model-00001-of-00003.gguf; the others must stand beside it, and may be named too. Tensors and metadata stay as
+they are, the keys split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file.
 
 Examples:
-  ggufkit merge model-00001-of-00003.gguf model.gguf`,
-		Flags:  []cli.Flag{outputFlag("write to `OUT` (as the second argument does)"), jsonFlag(), quietFlag()},
-		Action: u.action(1, 2, func(c *cli.Context) error { return merge(c, u) }),
+  ggufkit merge model-00001-of-00003.gguf model.gguf
+  ggufkit merge model-*-of-00003.gguf -o model.gguf`,
+		Flags:  []cli.Flag{outputFlag("write to `OUT` (as the second argument does)"), dryRunFlag(), jsonFlag(), quietFlag()},
+		Action: u.action(0, -1, func(c *cli.Context) error { return merge(c, u) }),
 	}
+}
+
+// mergeArgs are the first part and the output. A wildcard names all parts, in any order: then none of them is taken for the output.
+func mergeArgs(c *cli.Context) (first, out string, err error) {
+	args, out, usage := c.Args().Slice(), c.String("output"), "usage: "+c.Command.UsageText
+	switch {
+	case len(args) == 0:
+		return "", "", usagef(usage, "merge needs a part of a model, and an output")
+	case out == "" && len(args) == 1:
+		return "", "", usagef(usage, "merge needs one output")
+	case out == "" && len(args) == 2:
+		return args[0], args[1], nil
+	case out == "":
+		return "", "", usagef(usage, "merge needs one output: -o names it where there are several parts")
+	case len(args) == 1:
+		return args[0], out, nil
+	}
+	parts := gguf.PartsOf(filepath.Clean(args[0]))
+	for _, arg := range args[1:] {
+		if !slices.Contains(parts, filepath.Clean(arg)) {
+			return "", "", usagef(usage, "%s is no part of the model of %s", arg, args[0])
+		}
+	}
+	return parts[0], out, nil
 }
 
 // merged is what merge prints.
@@ -32,49 +58,53 @@ type merged struct {
 	Parts   []string `json:"parts"`
 	Tensors int      `json:"tensors"`
 	Bytes   uint64   `json:"bytes"`
+	DryRun  bool     `json:"dry_run,omitempty"`
 }
 
 func merge(c *cli.Context, u *ui) error {
-	first, path := c.Args().First(), c.String("output")
-	if (path != "") == (c.NArg() == 2) {
-		return usagef("usage: "+c.Command.UsageText, "merge needs one output")
-	}
-	if path == "" {
-		path = c.Args().Get(1)
+	first, path, err := mergeArgs(c)
+	if err != nil {
+		return err
 	}
 	f, err := gguf.OpenModel(first)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	r := merged{File: path, Parts: f.Paths(), Tensors: len(f.Tensors)}
+	r := merged{File: path, Parts: f.Paths(), Tensors: len(f.Tensors), DryRun: c.Bool("dry-run")}
 	if len(r.Parts) == 1 {
 		return fmt.Errorf("%s is one file already: there is nothing to merge", first)
 	}
-	_, total, err := gguf.Layout(f.Meta, slices.Clone(f.Tensors))
-	if err != nil {
-		return inFile(first, err)
+	if r.Bytes, err = f.WriteSize(); err != nil {
+		return err
 	}
-	bar := u.progress("merging")
-	defer bar.finish()
-	err = writeFile(path, func(out *atomicfile.File) error {
-		if err := out.Preallocate(total); err != nil {
+	if !r.DryRun {
+		if err := writeMerged(c, u, f, path, r.Bytes); err != nil {
 			return err
 		}
-		_, err := f.WriteTo(&counted{ctx: c.Context, w: out, report: func(done uint64) {
-			r.Bytes = done
-			bar.set(done, total)
-		}})
-		return err
-	}, r.Parts...)
-	if err != nil {
-		return err
 	}
 	if c.Bool("json") {
 		return u.json(r)
 	}
-	u.printf("%s: %s bytes, %d tensors of %d files\n", r.File, commas(r.Bytes), r.Tensors, len(r.Parts))
+	verb := ":"
+	if r.DryRun {
+		verb = " would be"
+	}
+	u.printf("%s%s %s bytes, %d tensors of %d files\n", r.File, verb, commas(r.Bytes), r.Tensors, len(r.Parts))
 	return nil
+}
+
+// writeMerged writes all parts as one file of total bytes.
+func writeMerged(c *cli.Context, u *ui, f *gguf.File, path string, total uint64) error {
+	bar := u.progress("merging")
+	defer bar.finish()
+	return writeFile(path, func(out *atomicfile.File) error {
+		if err := out.Preallocate(total); err != nil {
+			return err
+		}
+		_, err := f.WriteTo(&counted{ctx: c.Context, w: out, report: func(done uint64) { bar.set(done, total) }})
+		return err
+	}, f.Paths()...)
 }
 
 // counted tells how much is written, and writes no more when its context is done.
