@@ -54,8 +54,8 @@ type Plan struct {
 	ckpt   *checkpoint.Checkpoint
 	params *arch.Params
 	rope   rope
-	label  string  // of the type, for file names
-	shards []shard // the tensors of each output file
+	label  string      // of the type, for file names
+	parts  []gguf.Part // the output files, with their tensors
 }
 
 var _ arch.TensorSource = (*Plan)(nil)
@@ -140,13 +140,13 @@ func NewPlan(ckpt *checkpoint.Checkpoint, o Options) (*Plan, error) {
 	}
 	plan := &Plan{Arch: spec.Name, Meta: meta, Tensors: tensors, ckpt: ckpt, params: params, rope: p.rope, label: out.label(p.match.order)}
 	laid := plan.list()
-	if plan.shards, err = split(meta, laid, o.SplitMaxSize); err != nil {
+	if plan.parts, err = gguf.Split(meta, laid, gguf.PartLimits{Bytes: o.SplitMaxSize}); err != nil {
 		return nil, err
 	}
 	for i := range laid {
 		plan.Tensors[i].Offset = laid[i].Offset
 	}
-	if o.SplitMaxSize > 0 && len(plan.shards) == 1 {
+	if o.SplitMaxSize > 0 && len(plan.parts) == 1 {
 		p.note("the output fits one file and is not split")
 	}
 	plan.Notes, plan.Details = p.notes, p.details

@@ -248,15 +248,25 @@ func printConversion(c *cli.Context, u *ui, r *conversion) error {
 		}
 		u.printf("\n")
 	}
-	verb := ":"
-	if r.DryRun {
-		verb = " would be"
+	files := r.Files
+	if files == nil {
+		files = []convertedFile{{r.File, r.Bytes, len(r.Tensors)}}
 	}
-	for _, f := range r.Files {
-		u.printf("%s%s %s bytes, %d tensors\n", f.File, verb, commas(f.Bytes), f.Tensors)
-	}
-	if r.Files == nil {
-		u.printf("%s%s %s bytes, %d tensors\n", r.File, verb, commas(r.Bytes), len(r.Tensors))
-	}
+	printFiles(u, files, r.DryRun)
 	return nil
+}
+
+// printFiles tells what was written, or would be.
+func printFiles(u *ui, files []convertedFile, dryRun bool) {
+	for _, f := range files {
+		u.printf("%s%s %s bytes, %d tensors\n", f.File, writtenVerb(dryRun), commas(f.Bytes), f.Tensors)
+	}
+}
+
+// writtenVerb stands between a file and its size.
+func writtenVerb(dryRun bool) string {
+	if dryRun {
+		return " would be"
+	}
+	return ":"
 }

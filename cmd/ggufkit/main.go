@@ -78,6 +78,7 @@ func newApp(u *ui) *cli.App {
 		Commands: []*cli.Command{
 			convertCommand(u),
 			quantizeCommand(u),
+			splitCommand(u),
 			mergeCommand(u),
 			inspectCommand(u),
 			metaCommand(u),

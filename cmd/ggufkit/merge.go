@@ -18,7 +18,8 @@ func mergeCommand(u *ui) *cli.Command {
 		Usage:     "make one file of the parts of a split model",
 		UsageText: "ggufkit merge (FIRST OUT | PART... -o OUT) [flags]",
 		Description: `FIRST is the first part, such as model-00001-of-00003.gguf; the others must stand beside it, and may be named too. Tensors and metadata stay as
-they are, the keys split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file.
+they are, the keys split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file. The command split makes
+parts again.
 
 Examples:
   ggufkit merge model-00001-of-00003.gguf model.gguf
@@ -86,11 +87,7 @@ func merge(c *cli.Context, u *ui) error {
 	if c.Bool("json") {
 		return u.json(r)
 	}
-	verb := ":"
-	if r.DryRun {
-		verb = " would be"
-	}
-	u.printf("%s%s %s bytes, %d tensors of %d files\n", r.File, verb, commas(r.Bytes), r.Tensors, len(r.Parts))
+	u.printf("%s%s %s bytes, %d tensors of %d files\n", r.File, writtenVerb(r.DryRun), commas(r.Bytes), r.Tensors, len(r.Parts))
 	return nil
 }
 

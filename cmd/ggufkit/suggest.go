@@ -77,7 +77,7 @@ func flagFor(c *cli.Context, most int) string {
 // programs are those of llama.cpp whose names differ from the command that does their work.
 var programs = map[string]string{
 	"main": "run, or chat", "cli": "run, or chat", "simple": "run", "simple-chat": "chat", "completion": "run",
-	"convert-hf-to-gguf": "convert", "convert-legacy-llama": "convert", "gguf-dump": "inspect", "gguf-split": "merge, or convert --split-max-size",
+	"convert-hf-to-gguf": "convert", "convert-legacy-llama": "convert", "gguf-dump": "inspect", "gguf-split": "split, or merge",
 	"gguf-set-metadata": "meta set", "gguf-new-metadata": "meta set",
 }
 

@@ -1,0 +1,153 @@
+package gguf
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
+)
+
+// Part is one file of a model: a run of its tensors.
+type Part struct {
+	Meta   *Meta
+	Lo, Hi int    // the tensors [Lo, Hi) of the model's list
+	Bytes  uint64 // of the file
+}
+
+// PartLimits bound the files that a model is split into. 0 is no bound.
+type PartLimits struct {
+	Bytes   uint64 // of a file, its header included; a tensor that does not fit gets a file of its own, which is larger then
+	Tensors int    // in a file
+}
+
+// Split shares tensors among files, in order; one that holds all comes back as it is, with the offsets of Layout. Else the offsets of tensors are set to those in
+// the files. The first file has all the metadata, the others only say which part they are, by the keys and types of llama.cpp's gguf-split.
+func Split(meta *Meta, tensors []Tensor, limits PartLimits) ([]Part, error) {
+	whole := Part{Meta: meta, Hi: len(tensors)}
+	var err error
+	if _, whole.Bytes, err = Layout(meta, tensors); err != nil {
+		return nil, err
+	}
+	if (limits.Bytes == 0 || whole.Bytes <= limits.Bytes) && (limits.Tensors == 0 || len(tensors) <= limits.Tensors) {
+		return []Part{whole}, nil
+	}
+	var parts []Part
+	for lo := 0; lo < len(tensors); {
+		if len(parts) == MaxParts {
+			return nil, fmt.Errorf("there would be more than %d files\nhint: allow larger ones", MaxParts)
+		}
+		p := Part{Meta: NewMeta(), Lo: lo}
+		if lo == 0 {
+			p.Meta = meta.Clone()
+		} else if v, ok := meta.Get(KeyAlignment); ok {
+			p.Meta.Set(KeyAlignment, v)
+		}
+		markPart(p.Meta, len(parts), 0, len(tensors)) // the count is known in the end and takes the same space
+		if p.Hi, err = fill(p, tensors, limits); err != nil {
+			return nil, err
+		}
+		parts, lo = append(parts, p), p.Hi
+	}
+	if len(parts) < 2 {
+		return []Part{whole}, nil
+	}
+	for i := range parts {
+		p := &parts[i]
+		markPart(p.Meta, i, len(parts), len(tensors))
+		if _, p.Bytes, err = Layout(p.Meta, tensors[p.Lo:p.Hi]); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
+}
+
+// fill finds where a part ends that holds as many tensors as the limits allow, at least one.
+func fill(p Part, tensors []Tensor, limits PartLimits) (hi int, err error) {
+	low, high := p.Lo+1, len(tensors)
+	if limits.Tensors > 0 {
+		high = min(high, p.Lo+limits.Tensors)
+	}
+	if limits.Bytes == 0 {
+		return high, nil
+	}
+	// The size grows with the number of tensors, so the last number that fits is found by halving.
+	for low < high {
+		mid := low + (high-low+1)/2
+		_, size, err := Layout(p.Meta, slices.Clone(tensors[p.Lo:mid]))
+		if err != nil {
+			return 0, err
+		}
+		if size <= limits.Bytes {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low, nil
+}
+
+// markPart sets the keys that say which part of how many a file is.
+func markPart(m *Meta, no, count, tensors int) {
+	m.Set(keySplitNo, New(uint16(no)))
+	m.Set(keySplitCount, New(uint16(count)))
+	m.Set(keySplitTensors, New(int32(tensors)))
+}
+
+// PartPaths are the paths of a model's files, named after the given one: that itself if there is one file, else those of PartName.
+func PartPaths(path string, count int) []string {
+	if count == 1 {
+		return []string{path}
+	}
+	paths := make([]string, count)
+	for i := range paths {
+		paths[i] = PartName(ModelName(path), i+1, count)
+	}
+	return paths
+}
+
+// CreateParts starts the files of a model, named as PartPaths says, with room for all their bytes. They may be none of the inputs.
+func CreateParts(path string, parts []Part, inputs ...string) (atomicfile.Set, error) {
+	if st, err := os.Stat(path); len(parts) > 1 && (strings.HasSuffix(path, "/") || err == nil && st.IsDir()) {
+		return nil, fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
+	}
+	var files atomicfile.Set
+	for i, name := range PartPaths(path, len(parts)) {
+		f, err := atomicfile.Create(name, inputs...)
+		if err == nil {
+			files = append(files, f)
+			err = f.Preallocate(parts[i].Bytes)
+		}
+		if err != nil {
+			files.Abort()
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// WritePart writes a part that Split made of f's tensors, as version 3, little-endian.
+func (f *File) WritePart(w io.Writer, p Part) error {
+	out, err := NewWriter(w, p.Meta, f.Tensors[p.Lo:p.Hi])
+	if err != nil {
+		return err
+	}
+	r := rewrite{f: f, swap: f.enc.order != current.order}
+	for i := p.Lo; i < p.Hi; i++ {
+		t := &f.Tensors[i]
+		_, n, err := f.locate(t)
+		if err == nil {
+			err = out.Begin(t.Name)
+		}
+		if err == nil {
+			_, err = r.copyPart(out, extent{i, 0, n}, t.Offset)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
