@@ -200,11 +200,11 @@ func (d *dot) reduce(sums [4]string) {
 	d.p("VADDPS X1, X0, X0")
 }
 
-// interleave adds the vectors a and b after interleaving their dwords or qwords; add is VPADDW or VPADDD. The sum is in a; temp is used.
-func (d *dot) interleave(unit, add string, a, b, temp int) {
+// interleave adds the vectors a and b after interleaving their dwords or qwords; add is VPADDW or VPADDD. It uses a and temp.
+func (d *dot) interleave(unit, add string, a, b, temp, to int) {
 	d.p("VPUNPCKL%s Y%d, Y%d, Y%d", unit, b, a, temp)
 	d.p("VPUNPCKH%s Y%d, Y%d, Y%d", unit, b, a, a)
-	d.p("%s Y%d, Y%d, Y%d", add, temp, a, a)
+	d.p("%s Y%d, Y%d, Y%d", add, temp, a, to)
 }
 
 // multiplySigned puts the products of the signed weights in Yw with 32 activations in Yx into Yto, which may be Yw, as dwords, using Ytemp. The signs

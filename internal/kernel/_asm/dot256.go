@@ -53,8 +53,8 @@ type superBlock struct {
 	group func(run, i int) int
 	// signed tells that weights have signs; their products are dwords, of others words.
 	signed bool
-	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in the pair's first product.
-	sum func(d *dot, r, run int)
+	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in Yto.
+	sum func(d *dot, r, run, to int)
 	// join is how these sums and those of the next run are interleaved, and add how they are added: QDQ where runs are groups 0 1 and 2 3, DQ for
 	// 0 2 and 1 3; VPADDW or VPADDD.
 	join, add string
@@ -161,11 +161,11 @@ func (b *superBlock) multiply(d *dot, r, run, i, c, x int) {
 
 // addGroups makes the sums of a run's groups, for column c, and joins those of two runs.
 func (b *superBlock) addGroups(d *dot, r, run, c int) {
-	b.sum(d, r, run)
-	if p, to := d.product(r, 0), d.groups(r, c); run%2 == 0 {
-		d.p("VMOVDQA Y%d, Y%d", p, to)
+	if to, next := d.groups(r, c), d.product(r, 0); run%2 == 0 {
+		b.sum(d, r, run, to)
 	} else {
-		d.interleave(b.join, b.add, to, p, d.temp(r, 0))
+		b.sum(d, r, run, next)
+		d.interleave(b.join, b.add, to, next, d.temp(r, 0), to)
 	}
 }
 
@@ -199,8 +199,8 @@ func (d *dot) dwords(name string, v uint32) string {
 
 func startScales6(d *dot) {
 	a, b, to := 0, d.either(4, 1), d.temp(0, 0)
-	d.lanes(0, 0, a, to)
-	d.lanes(1, 0, b, to)
+	d.lanes(0, 0, a)
+	d.lanes(1, 0, b)
 	d.p("VPUNPCKLDQ Y%d, Y%d, Y%d", b, a, to)
 	d.p("VPERMQ $0x08, Y%d, Y%d", to, to)
 	d.p("VCVTPH2PS X%d, Y%d", to, to)
@@ -213,7 +213,7 @@ func startScales6(d *dot) {
 func headerScales6Lanes(d *dot, r int) {
 	from, to, temp := d.weight(r, 0), d.weight(r, 1), d.temp(r, 0)
 	if d.cols > 1 && r == 1 {
-		d.lanes(1, 0, from, temp)
+		d.lanes(1, 0, from)
 	}
 	headerScales6(d.file, "Y", from, to, temp)
 	d.p("VMOVDQA Y%d, %s", to, d.kept(r, 0))
@@ -257,7 +257,7 @@ func subtractMinimums(d *dot, r, sum, c, half int) {
 // splitNibbles puts the low halves of 16 bytes into weight low, the others into weight high.
 func (d *dot) splitNibbles(r, offset, low, high int) {
 	low, high = d.weight(r, low), d.weight(r, high)
-	d.lanes(r, offset, high, low)
+	d.lanes(r, offset, high)
 	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, low)
 	d.p("VPSRLW $4, Y%d, Y%d", high, high)
 	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, high)
@@ -271,11 +271,11 @@ func (d *dot) nibbleRun(r, offset int) {
 }
 
 // addHalves adds products of weights whose groups have one scale.
-func (d *dot) addHalves(r int) {
+func (d *dot) addHalves(r, to int) {
 	p := d.product(r, 0)
 	d.p("VPADDW Y%d, Y%d, Y%d", p+1, p, p)
 	d.p("VPADDW Y%d, Y%d, Y%d", p+3, p+2, p+2)
-	d.interleave("DQ", "VPADDW", p, p+2, p+1)
+	d.interleave("DQ", "VPADDW", p, p+2, p+1, to)
 }
 
 var superBlockQ4_K = &superBlock{
@@ -284,7 +284,7 @@ var superBlockQ4_K = &superBlock{
 	header: headerScales6Lanes,
 	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run) },
 	group:  consecutive,
-	sum:    func(d *dot, r, _ int) { d.addHalves(r) },
+	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to) },
 	join:   "QDQ",
 	add:    "VPADDW", // 8 * 2*15*127 in a word
 	prepare: func(d *dot, r, half int) {
@@ -308,16 +308,16 @@ var superBlockQ5_K = &superBlock{
 	load: func(d *dot, r, run int) {
 		d.nibbleRun(r, 48+32*run)
 		for i := range 2 {
-			d.lanes(r, 16+16*i, d.temp(r, 0), d.temp(r, 1))
+			d.lanes(r, 16+16*i, d.temp(r, 0))
 			d.orBits(r, 2*run, 4, i)
 			d.orBits(r, 2*run+1, 4, 2+i)
 		}
 	},
 	group: consecutive,
-	sum: func(d *dot, r, run int) {
-		d.addHalves(r) // 4 * 2*31*127 in a word
+	sum: func(d *dot, r, run, to int) {
+		d.addHalves(r, to) // 4 * 2*31*127 in a word
 		d.scaleWords(r, d.temp(r, 0), 2*run, 2*run+1, 2*run, 2*run+1)
-		d.p("VPMADDWD Y%d, Y%d, Y%d", d.temp(r, 0), d.product(r, 0), d.product(r, 0))
+		d.p("VPMADDWD Y%d, Y%d, Y%d", d.temp(r, 0), to, to)
 	},
 	join:    "QDQ",
 	add:     "VPADDD",
@@ -412,15 +412,15 @@ func addSixteenths(d *dot, r, sum, c, half int) {
 }
 
 // scaleHalves multiplies products of weights whose halves of groups have scales of their own with these.
-func scaleHalves(d *dot, r, run int) {
+func scaleHalves(d *dot, r, run, to int) {
 	p, temp := d.product(r, 0), d.temp(r, 0)
 	for i := range 2 {
 		a := p + 2*i
-		d.interleave("DQ", "VPADDW", a, a+1, temp) // 4 * 63*127 in a word
+		d.interleave("DQ", "VPADDW", a, a+1, temp, a) // 4 * 63*127 in a word
 		d.p("VPSHUFD $%d, %s, Y%d", []int{0x44, 0xEE}[run%2], d.kept(r, 1+i), temp)
 		d.p("VPMADDWD Y%d, Y%d, Y%d", temp, a, a)
 	}
-	d.interleave("DQ", "VPADDD", p, p+2, temp)
+	d.interleave("DQ", "VPADDD", p, p+2, temp, to)
 }
 
 // halfGroups completes what is the same for these formats.
@@ -445,7 +445,7 @@ var superBlockQ6_K = halfGroups(superBlock{
 	load: func(d *dot, r, run int) {
 		d.nibbleRun(r, 32*run)
 		for i := range 2 {
-			d.lanes(r, 128+32*(run/2)+16*i, d.temp(r, 0), d.temp(r, 1))
+			d.lanes(r, 128+32*(run/2)+16*i, d.temp(r, 0))
 			d.orBits(r, 2*(run%2), 4, i)
 			d.orBits(r, 2*(run%2)+4, 4, 2+i)
 		}
@@ -456,7 +456,7 @@ var superBlockQ6_K = halfGroups(superBlock{
 func (d *dot) bitPairRun(r, offset, run int) {
 	for i := range 2 {
 		low, high := d.weight(r, i), d.weight(r, 2+i)
-		d.lanes(r, offset+32*(run/2)+16*i, low, high)
+		d.lanes(r, offset+32*(run/2)+16*i, low)
 		d.p("VPSRLW $%d, Y%d, Y%d", 2*(run%2)+4, low, high)
 		if run%2 == 1 {
 			d.p("VPSRLW $2, Y%d, Y%d", low, low)
@@ -510,7 +510,7 @@ var superBlockQ3_K = halfGroups(superBlock{
 	load: func(d *dot, r, run int) {
 		d.bitPairRun(r, 32, run)
 		for i := range 2 { // third bits
-			d.lanes(r, 16*i, d.temp(r, 0), d.temp(r, 1))
+			d.lanes(r, 16*i, d.temp(r, 0))
 			d.orBits(r, alternating(run, 0), 2, i)
 			d.orBits(r, alternating(run, 1), 2, 2+i)
 		}
@@ -539,11 +539,11 @@ var superBlockIQ4_XS = &superBlock{
 	},
 	group:  consecutive,
 	signed: true,
-	sum: func(d *dot, r, _ int) {
+	sum: func(d *dot, r, _, to int) {
 		p := d.product(r, 0)
 		d.p("VPADDD Y%d, Y%d, Y%d", p+1, p, p)
 		d.p("VPADDD Y%d, Y%d, Y%d", p+3, p+2, p+2)
-		d.interleave("DQ", "VPADDD", p, p+2, p+1)
+		d.interleave("DQ", "VPADDD", p, p+2, p+1, to)
 	},
 	join: "QDQ",
 	add:  "VPADDD",

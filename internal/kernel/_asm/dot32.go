@@ -32,17 +32,22 @@ func (d *dot) acc(c int) int { return 8 + c }
 // weights puts the 32 weights of rows r and r+2 into Yto, the first halves, and the next register; it may use Y4 and Y5.
 type weights func(d *dot, r, to int)
 
-// lanes loads 16 bytes of rows r and r+2, using Ytemp. Zen 3 can start a VINSERTI128 in every cycle, but two loads that broadcast and four blends.
-func (d *dot) lanes(r, offset, to, temp int) {
-	d.p("VMOVDQU %s, X%d", d.w(r, offset), temp)
-	d.p("VBROADCASTI128 %s, Y%d", d.w(r+2, offset), to)
-	d.p("VPBLENDD $0x0F, Y%d, Y%d, Y%d", temp, to, to)
+// lanes loads 16 bytes of rows r and r+2. One of the loads has 32 bytes, all of the block: a blend from memory is cheaper than VINSERTI128, of which
+// Zen 3 starts one in a cycle.
+func (d *dot) lanes(r, offset, to int) {
+	if offset+32 <= d.bytes {
+		d.p("VBROADCASTI128 %s, Y%d", d.w(r+2, offset), to)
+		d.p("VPBLENDD $0x0F, %s, Y%d, Y%d", d.w(r, offset), to, to)
+	} else {
+		d.p("VMOVDQU %s, X%d", d.w(r, offset), to)
+		d.p("VPBLENDD $0xF0, %s, Y%d, Y%d", d.w(r+2, offset-16), to, to)
+	}
 }
 
 // nibblesAt are the low halves of 16 bytes, then their high halves.
 func nibblesAt(offset int) weights {
 	return func(d *dot, r, to int) {
-		d.lanes(r, offset, to+1, to)
+		d.lanes(r, offset, to+1)
 		d.p("VPAND Y15, Y%d, Y%d", to+1, to)
 		d.p("VPSRLW $4, Y%d, Y%d", to+1, to+1)
 		d.p("VPAND Y15, Y%d, Y%d", to+1, to+1)
@@ -70,8 +75,8 @@ func fiveBitsAt(high, low int) weights {
 }
 
 func bytesAt2(d *dot, r, to int) {
-	d.lanes(r, 2, to, 4)
-	d.lanes(r, 18, to+1, 5)
+	d.lanes(r, 2, to)
+	d.lanes(r, 18, to+1)
 }
 
 // codebookAt are the values of nibbles.
@@ -111,7 +116,7 @@ func affineScales(d *dot) {
 
 // joinRows interleaves the sums of rows 0 and 2 in Y5 and of rows 1 and 3 in Y6, words or dwords (add tells), and makes float32 of them.
 func (d *dot) joinRows(add string) {
-	d.interleave("QDQ", add, 5, 6, 7)
+	d.interleave("QDQ", add, 5, 6, 7, 5)
 	if add == "VPADDW" {
 		d.p("VPMADDWD Y14, Y5, Y5") // 8 * 31*127 in a word
 	}
