@@ -259,7 +259,7 @@ func printConversion(c *cli.Context, u *ui, r *conversion) error {
 // printFiles tells what was written, or would be.
 func printFiles(u *ui, files []convertedFile, dryRun bool) {
 	for _, f := range files {
-		u.printf("%s%s %s bytes, %d tensors\n", f.File, writtenVerb(dryRun), commas(f.Bytes), f.Tensors)
+		u.printf("%s%s %s bytes, %s\n", f.File, writtenVerb(dryRun), commas(f.Bytes), plural(f.Tensors, "tensor"))
 	}
 }
 
