@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,5 +117,26 @@ func TestParts(t *testing.T) {
 				t.Errorf("%v, want %+v", r.Fatal(), fatal)
 			}
 		})
+	}
+}
+
+// A value that is no number is told with its file.
+func TestPartsValues(t *testing.T) {
+	paths := writeParts(t, nil)
+	b := readFile(t, paths[1])
+	binary.LittleEndian.PutUint32(b[len(b)-4:], 0x7f800000)
+	if err := os.WriteFile(paths[1], b, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	v, err := CheckValues(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := BadValue{Tensor: "b", File: paths[1], Type: "F32", Row: 0, Col: 63, Value: "+Inf", Count: 1}
+	if len(v.Bad) != 1 || v.Bad[0] != want {
+		t.Errorf("%+v, want %+v", v.Bad, want)
+	}
+	if v, err = CheckValues(paths[0]); err != nil || v.Checked != 3 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

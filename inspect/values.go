@@ -20,6 +20,7 @@ type Values struct {
 // BadValue is the first element of a tensor that is no number. Row and Col count from 0; a row has the first dimension's length.
 type BadValue struct {
 	Tensor string `json:"tensor"`
+	File   string `json:"file,omitempty"` // the part of a split model that has it
 	Type   string `json:"type"`
 	Row    uint64 `json:"row"`
 	Col    uint64 `json:"col"`
@@ -53,9 +54,13 @@ func CheckValues(path string) (*Values, error) {
 			continue
 		}
 		v.Checked++
+		file, _ := f.Place(t)
 		bad, err := checkTensor(f, t, buf)
 		if err != nil {
-			return nil, fmt.Errorf("%s: tensor %s: %w", path, t.Name, err)
+			return nil, fmt.Errorf("%s: tensor %s: %w", file, t.Name, err)
+		}
+		if len(f.Paths()) > 1 {
+			bad.File = file
 		}
 		if bad.Count > 0 {
 			v.Bad = append(v.Bad, bad)

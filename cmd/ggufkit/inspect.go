@@ -70,8 +70,12 @@ func inspectFile(c *cli.Context, u *ui) error {
 		return err
 	}
 	if r.Values != nil && len(r.Values.Bad) > 0 {
-		return &verdictError{fmt.Errorf("%s: %s with NaN or infinite values, the first is %s\nhint: the file is damaged: make it again from a sound source",
-			r.File, plural(len(r.Values.Bad), "tensor"), r.Values.Bad[0].Tensor)}
+		first, in := r.Values.Bad[0], ""
+		if first.File != "" {
+			in = " in " + first.File
+		}
+		return &verdictError{fmt.Errorf("%s: %s with NaN or infinite values, the first is %s%s\nhint: the file is damaged: make it again from a sound source",
+			r.File, plural(len(r.Values.Bad), "tensor"), first.Tensor, in)}
 	}
 	return r.Fatal()
 }
@@ -204,15 +208,22 @@ func printTypes(u *ui, r *inspect.Report) error {
 }
 
 func printTensors(u *ui, tensors []inspect.Tensor) error {
-	rows := make([][]string, len(tensors))
+	header, rows := []string{"tensor", "type", "shape", "offset", "bytes"}, make([][]string, len(tensors))
+	split := len(tensors) > 0 && tensors[0].File != ""
+	if split {
+		header = append(header, "file")
+	}
 	for i, t := range tensors {
 		bytes := "?"
 		if t.Bytes != nil {
 			bytes = commas(*t.Bytes)
 		}
 		rows[i] = []string{t.Name, t.Type, shapeText(t.Shape), strconv.FormatUint(t.Offset, 10), bytes}
+		if split {
+			rows[i] = append(rows[i], t.File)
+		}
 	}
-	return u.list([]string{"tensor", "type", "shape", "offset", "bytes"}, rows, "offset", "bytes")
+	return u.list(header, rows, "offset", "bytes")
 }
 
 func shapeText(shape []uint64) string {
