@@ -3,6 +3,9 @@ package infer
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/ggufkit/ggufkit/infer/sample"
 )
 
 // Sampler chooses tokens; package sample has one.
@@ -35,6 +38,21 @@ const (
 	StopLength StopReason = "length"
 )
 
+// LogitsError is for logits among which are NaN or infinities, so that nothing follows from them.
+type LogitsError struct {
+	Path  string // of the model's file, "" where it is none
+	Where string // which: "token 17 of the text" for those that predict it
+}
+
+func (e *LogitsError) Error() string {
+	prefix, file := "", "FILE"
+	if e.Path != "" {
+		prefix, file = e.Path+": ", e.Path
+	}
+	return fmt.Sprintf("%sthe logits of %s are not numbers\nhint: 'ggufkit inspect %s --check' finds weights that are no numbers; with sound ones, try --precision exact",
+		prefix, e.Where, file)
+}
+
 // ErrStop is what the receiver of tokens returns to end the generation with StopText.
 var ErrStop = errors.New("a stop text is complete")
 
@@ -56,7 +74,9 @@ func Generate(ctx context.Context, t *Transcript, prompt []int32, sampler Sample
 			break
 		}
 		id, err := sampler.Next(logits)
-		if err != nil {
+		if errors.Is(err, sample.ErrNotNumber) {
+			return "", &LogitsError{Path: t.session.model.Path, Where: fmt.Sprintf("token %d of the text", len(t.ids))}
+		} else if err != nil {
 			return "", err
 		}
 		if o.EOG(id) {

@@ -15,7 +15,8 @@ import (
 // Model is a loaded model. It is not safe for concurrent use.
 type Model struct {
 	Params  *arch.Params
-	Context int // most positions of one sequence
+	Context int    // most positions of one sequence
+	Path    string // of the file, for messages; "" if it is from another source
 
 	decoder decoder
 	batch   int
@@ -53,7 +54,8 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (_
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if f, ok := src.(*gguf.File); ok && f.Order == binary.BigEndian {
+	file, ok := src.(*gguf.File)
+	if ok && file.Order == binary.BigEndian {
 		return nil, errors.New("the file is big-endian, which the engine does not read\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")
 	}
 	if n, err := meta.Uint("split.count"); err == nil && n > 1 {
@@ -67,6 +69,9 @@ func load(spec *arch.Spec, src arch.TensorSource, meta *gguf.Meta, o Options) (_
 		return nil, err
 	}
 	m := &Model{Params: p, Context: o.Context, batch: o.Batch, states: map[int]State{}, held: map[int]int{}, next: map[int]int{}}
+	if file != nil {
+		m.Path = file.Path
+	}
 	if m.Context == 0 {
 		m.Context = p.NCtxTrain
 	}

@@ -149,16 +149,42 @@ func TestInfinite(t *testing.T) {
 	}
 }
 
-// TestNoNumbers: a model that computes no numbers is told, by every command that uses them.
+// TestNoNumbers: of several models the one is named whose logits are NaN or infinite, and once, with a command that tells more of it.
 func TestNoNumbers(t *testing.T) {
-	path := scaled(t, "output_norm.weight", float32(math.NaN()))
-	for _, args := range [][]string{
-		{"logits", "-m", path, "--ids", "1,2"},
-		{"logits", "-m", path, "--ids", "1,2", "--json"},
-		{"run", "-m", path, "-p", "a", "-n", "2"},
-	} {
-		if stdout, stderr := execute(t, 1, args...); stdout != "" || !strings.Contains(stderr, "the logit of token 0 is") {
-			t.Errorf("%q: %q %q", args, stdout, stderr)
+	good := demoF32(t)
+	dir := t.TempDir()
+	text := filepath.Join("..", "..", "testdata", "demo", "heldout.txt")
+	questions := filepath.Join(dir, "questions")
+	if err := os.WriteFile(questions, []byte("To be, or\n0\nnot to be\nto go\nto see\nto do\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	windows := []string{"-f", text, "-c", "32", "--chunks", "2"}
+	for what, value := range map[string]float32{"NaN": float32(math.NaN()), "infinite": float32(math.Inf(1))} {
+		bad := scaled(t, "output_norm.weight", value)
+		for name, args := range map[string][]string{
+			"perplexity":         append([]string{"perplexity", "-m", bad}, windows...),
+			"tasks":              {"perplexity", "-m", bad, "-f", questions, "--hellaswag"},
+			"compare":            append([]string{"compare", "-m", bad, "--base", good}, windows...),
+			"compare, the base":  append([]string{"compare", "-m", good, "--base", bad}, windows...),
+			"compare, a file":    append([]string{"compare", "-m", bad, "--save-base", filepath.Join(dir, "base")}, windows...),
+			"report":             append([]string{"report", "--json", "--base", good, bad}, windows...),
+			"report, the base":   append([]string{"report", "--json", "--base", bad, good}, windows...),
+			"run":                {"run", "-m", bad, "-p", "To be", "-n", "3"},
+			"run, most likely":   {"run", "-m", bad, "-p", "To be", "-n", "3", "--temp", "0"},
+			"logits":             {"logits", "-m", bad, "--ids", "1,2,3"},
+			"logits in JSON":     {"logits", "-m", bad, "--ids", "1,2,3", "--json"},
+			"run, with a trace":  {"run", "-m", bad, "-p", "To be", "-n", "3", "--trace", filepath.Join(dir, "trace")},
+			"in exact precision": append([]string{"perplexity", "-m", bad, "--precision", "exact"}, windows...),
+		} {
+			stdout, stderr := execute(t, 1, args...)
+			_, message, _ := strings.Cut("\n"+stderr, "\nggufkit: ")
+			message, hint, _ := strings.Cut(message, "\nhint: ")
+			if stdout != "" || strings.Count(message, bad) != 1 || strings.Contains(message, good) || strings.Contains(message, text) {
+				t.Errorf("%s, %s: %q %s", what, name, stdout, stderr)
+			}
+			if !strings.Contains(hint, "'ggufkit inspect "+bad+" --check'") {
+				t.Errorf("%s, %s: %q says nothing of inspect", what, name, hint)
+			}
 		}
 	}
 }

@@ -71,20 +71,10 @@ func logits(c *cli.Context, u *ui) error {
 			return err
 		}
 	}
-	if err := checkNumbers(last); err != nil {
-		return inFile(l.file.Path, err)
+	if slices.ContainsFunc(last, func(x float32) bool { return !finite(float64(x)) }) { // which cannot be ranked
+		return &infer.LogitsError{Path: l.file.Path, Where: "the last id"}
 	}
 	return printTop(c, u, topTokens(last, c.Int("top"), pieces(l)))
-}
-
-// checkNumbers refuses logits that cannot be ranked.
-func checkNumbers(row []float32) error {
-	for id, x := range row {
-		if x := float64(x); math.IsNaN(x) || math.IsInf(x, 0) {
-			return fmt.Errorf("the logit of token %d is %v\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", id, x)
-		}
-	}
-	return nil
 }
 
 // parseIDs reads "1,2,3".

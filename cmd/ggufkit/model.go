@@ -148,7 +148,8 @@ func openTokenizer(u *ui, f *gguf.File) (*tokenizer.Tokenizer, error) {
 // inFile names the file in an error that does not do so itself, nor names another.
 func inFile(path string, err error) error {
 	var fault *mmap.FaultError
-	if strings.Contains(err.Error(), path+": ") || errors.As(err, &fault) {
+	var logits *infer.LogitsError
+	if strings.Contains(err.Error(), path+": ") || errors.As(err, &fault) || errors.As(err, &logits) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)

@@ -191,34 +191,51 @@ func (h *baseHeader) check() error {
 	return nil
 }
 
-// distributions reads the rows one after the other. Each is valid until the next one is asked for.
-func (b *BaseFile) distributions() iter.Seq2[baseRow, error] {
+// rowsAtOnce is how many rows of a base file are compared together.
+const rowsAtOnce = 32
+
+// distributions reads the rows in order, several at a time. They are valid until the next ones are asked for.
+func (b *BaseFile) distributions() iter.Seq2[[]baseRow, error] {
 	h := &b.header
-	return func(yield func(baseRow, error) bool) {
+	return func(yield func([]baseRow, error) bool) {
 		data := make([]byte, h.rowBytes())
-		decode := h.smallDecoder()
-		if h.form == Llama {
-			decode = h.llamaDecoder()
+		decoders := make([]func([]byte) (baseRow, error), min(rowsAtOnce, h.rows()))
+		for i := range decoders {
+			decoders[i] = h.decoder()
 		}
+		rows := make([]baseRow, 0, len(decoders))
 		for i := range h.rows() {
 			_, err := io.ReadFull(b.in, data)
 			var row baseRow
 			if err == nil {
-				row, err = decode(data)
+				row, err = decoders[len(rows)](data)
 			}
 			if err != nil {
-				yield(nil, fmt.Errorf("%s: row %d: %w", b.path, i, err))
+				if len(rows) == 0 || yield(rows, nil) {
+					yield(nil, fmt.Errorf("%s: row %d: %w", b.path, i, err))
+				}
 				return
 			}
-			if !yield(row, nil) {
-				return
+			if rows = append(rows, row); len(rows) == cap(rows) || i == h.rows()-1 {
+				if !yield(rows, nil) {
+					return
+				}
+				rows = rows[:0]
 			}
 		}
 	}
 }
 
+// decoder makes a function that decodes rows, each into the place of the one before.
+func (h *baseHeader) decoder() func([]byte) (baseRow, error) {
+	if h.form == Llama {
+		return h.llamaDecoder()
+	}
+	return h.smallDecoder()
+}
+
 func (h *baseHeader) llamaDecoder() func([]byte) (baseRow, error) {
-	r := llamaRow{levels: make([]uint16, h.vocab), logs: make([]float32, h.vocab), p: make([]float32, h.vocab)}
+	r := llamaRow{levels: make([]uint16, h.vocab)}
 	return func(data []byte) (baseRow, error) {
 		r.step, r.least = float(data), float(data[4:])
 		if r.step < 0 || !finite(r.step) || !finite(r.least) {
@@ -233,7 +250,7 @@ func (h *baseHeader) llamaDecoder() func([]byte) (baseRow, error) {
 
 func (h *baseHeader) smallDecoder() func([]byte) (baseRow, error) {
 	entries := make([]likely, h.top+h.samples)
-	r := smallRow{top: entries[:h.top], samples: entries[h.top:], rest: make([]float32, h.vocab)}
+	r := smallRow{top: entries[:h.top], samples: entries[h.top:]}
 	return func(data []byte) (baseRow, error) {
 		r.next, r.tail = float(data), float(data[4:])
 		if !(r.next <= 0) || !(r.tail >= 0 && r.tail <= 1) {

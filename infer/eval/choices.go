@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"github.com/ggufkit/ggufkit/infer"
-	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
 // Task is a question with several answers: texts of which a model shall find a right one the most likely.
@@ -117,14 +116,17 @@ func ScoreTasks(m *infer.Model, tasks []Task) ([][]float64, error) {
 		}
 		err := m.Step(batch, func(i int, logits []float32) error {
 			at := places[i]
-			total := kernel.LogSumExp(logits)
+			row := newLogitRow(logits)
+			if !row.sound() {
+				return &infer.LogitsError{Path: m.Path, Where: fmt.Sprintf("token %d of an answer", at.next)}
+			}
 			for j, a := range tasks[at.task].Answers {
 				if (at.answer < 0 || at.answer == j) && a.First <= at.next && at.next < a.End {
 					id := a.IDs[at.next]
 					if id < 0 || int(id) >= len(logits) {
 						return fmt.Errorf("token %d, the vocabulary has 0 to %d", id, len(logits)-1)
 					}
-					sums[at.task][j] += float64(logits[id]) - total
+					sums[at.task][j] += float64(logits[id]) - row.total
 				}
 			}
 			return nil
@@ -171,9 +173,6 @@ func ScoreTasks(m *infer.Model, tasks []Task) ([][]float64, error) {
 	for i, t := range tasks {
 		for j, a := range t.Answers {
 			sums[i][j] /= float64(a.End - a.First)
-			if math.IsNaN(sums[i][j]) {
-				return nil, fmt.Errorf("the logits of answer %d are not numbers\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", j+1)
-			}
 		}
 	}
 	return sums, nil

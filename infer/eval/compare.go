@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/ggufkit/ggufkit/infer"
 )
@@ -19,8 +20,8 @@ type CompareOptions struct {
 type Base interface {
 	// check fails unless the base fits a vocabulary of so many tokens and a text.
 	check(vocab int, ids []int32, o Windows) error
-	// each hands out the distributions of the scored tokens in order.
-	each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[baseRow, error]
+	// each hands out the distributions of the scored tokens in order, several at a time. They are valid until the next ones are asked for.
+	each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[[]baseRow, error]
 }
 
 // ModelBase is a model that runs side by side with the one that is compared.
@@ -39,14 +40,18 @@ func (b *ModelBase) check(vocab int, _ []int32, o Windows) error {
 	return nil
 }
 
-func (b *ModelBase) each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[baseRow, error] {
-	return func(yield func(baseRow, error) bool) {
-		scratch := make([]float32, b.Model.Params.NVocab)
-		for r, err := range o.rows(ctx, b.Model, ids, list) {
-			if err == nil && b.Save != nil {
-				err = b.Save.add(r.logitRow, ids[r.token])
+func (b *ModelBase) each(ctx context.Context, ids []int32, o Windows, list []window) iter.Seq2[[]baseRow, error] {
+	return func(yield func([]baseRow, error) bool) {
+		var out []baseRow
+		for rows, err := range o.rows(ctx, b.Model, ids, list) {
+			out = out[:0]
+			for _, r := range rows {
+				if b.Save != nil && err == nil {
+					err = b.Save.add(r.logitRow, ids[r.token])
+				}
+				out = append(out, logitsRow{r.logitRow})
 			}
-			if !yield(logitsRow{r.logitRow, scratch}, err) || err != nil {
+			if !yield(out, err) || err != nil {
 				return
 			}
 		}
@@ -79,7 +84,7 @@ func (b *BaseFile) CheckText(name string, ids []int32) error {
 	return nil
 }
 
-func (b *BaseFile) each(context.Context, []int32, Windows, []window) iter.Seq2[baseRow, error] {
+func (b *BaseFile) each(context.Context, []int32, Windows, []window) iter.Seq2[[]baseRow, error] {
 	return b.distributions()
 }
 
@@ -96,43 +101,76 @@ func Compare(ctx context.Context, m *infer.Model, base Base, ids []int32, o Comp
 	if f, ok := base.(*BaseFile); ok {
 		list = list[:min(len(list), f.header.chunks)]
 	}
-	return o.hold(ids, list, o.rows(ctx, m, ids, list), base.each(ctx, ids, o.Windows, list))
+	h := &holding{CompareOptions: &o, path: m.Path, ids: ids, list: list, share: m.For, scratch: make([]rowScratch, m.Memory().Threads)}
+	return h.run(o.rows(ctx, m, ids, list), base.each(ctx, ids, o.Windows, list))
 }
 
-// hold holds a model's predictions of the scored tokens against the base's.
-func (o *CompareOptions) hold(ids []int32, list []window, rows iter.Seq2[scoredRow, error], base iter.Seq2[baseRow, error]) (Divergence, error) {
-	// The base is a coroutine: it runs only while its next row is waited for.
+// holding is a comparison at work.
+type holding struct {
+	*CompareOptions
+	path    string // of the model, for messages
+	ids     []int32
+	list    []window
+	share   func(n int, f func(worker, i int)) // shares a loop out over threads
+	scratch []rowScratch                       // by thread
+	xs      []change                           // of rows at hand
+	sums    changes
+	done    int // windows
+}
+
+// result is what is known so far.
+func (h *holding) result() Divergence { return h.frame(h.sums.result()) }
+
+func (h *holding) frame(d Divergence) Divergence {
+	d.Chunks, d.Context, d.BOS = h.done, h.Context, h.Stride == 0 && h.BOS >= 0
+	return d
+}
+
+// run holds a model's predictions of the scored tokens against the base's.
+func (h *holding) run(rows iter.Seq2[[]scoredRow, error], base iter.Seq2[[]baseRow, error]) (Divergence, error) {
+	// The base is a coroutine: it runs only while its next rows are waited for.
 	next, stop := iter.Pull2(base)
 	defer stop()
-	var sums changes
-	frame := func(d Divergence, windows int) Divergence {
-		d.Chunks, d.Context, d.BOS = windows, o.Context, o.Stride == 0 && o.BOS >= 0
-		return d
+	var theirs []baseRow
+	for ours, err := range rows {
+		for err == nil && len(ours) > 0 {
+			if len(theirs) == 0 {
+				var ok bool
+				if theirs, err, ok = next(); err == nil && !ok {
+					err = fmt.Errorf("the base ends before token %d of the text", ours[0].token)
+				}
+				continue
+			}
+			n := min(len(ours), len(theirs))
+			err = h.add(ours[:n], theirs[:n])
+			ours, theirs = ours[n:], theirs[n:]
+		}
+		if err != nil {
+			return h.result(), err
+		}
 	}
-	done := 0 // windows
-	for r, err := range rows {
-		if err != nil {
-			return frame(sums.result(), done), err
-		}
-		row, err, ok := next()
-		if err == nil && !ok {
-			err = fmt.Errorf("the base ends before token %d of the text", r.token)
-		}
-		if err != nil {
-			return frame(sums.result(), done), err
-		}
-		x := row.compare(r.logitRow, ids[r.token])
+	return h.result(), nil
+}
+
+// add compares rows, shared out over threads, and adds the changes in order, so that threads change no bit.
+func (h *holding) add(ours []scoredRow, theirs []baseRow) error {
+	h.xs = slices.Grow(h.xs[:0], len(ours))[:len(ours)]
+	h.share(len(ours), func(worker, i int) {
+		h.xs[i] = theirs[i].compare(ours[i].logitRow, h.ids[ours[i].token], &h.scratch[worker])
+	})
+	for i, r := range ours {
+		x := h.xs[i]
 		if math.IsNaN(x.nll) || math.IsNaN(x.base) || math.IsNaN(x.kld) {
-			return frame(sums.result(), done), errNotNumbers(r.token)
+			return errNotNumbers(h.path, r.token)
 		}
-		sums.add(x)
-		if r.token == list[done].end-1 {
-			if done++; o.Progress != nil {
-				o.Progress(done, len(list), frame(sums.means(), done))
+		h.sums.add(x)
+		if r.token == h.list[h.done].end-1 {
+			if h.done++; h.Progress != nil {
+				h.Progress(h.done, len(h.list), h.frame(h.sums.means()))
 			}
 		}
 	}
-	return frame(sums.result(), done), nil
+	return nil
 }
 
 // SaveBase runs a text through a model, writes what it predicts and returns the perplexity.

@@ -1,7 +1,5 @@
 package eval
 
-import "iter"
-
 // CompareLogits is Compare with the logits of a model that ran elsewhere: a row for each scored token of the base file.
 func CompareLogits(base *BaseFile, logits []float32) (Divergence, error) {
 	o := CompareOptions{Windows: base.Windows}
@@ -9,17 +7,23 @@ func CompareLogits(base *BaseFile, logits []float32) (Divergence, error) {
 	if err != nil {
 		return Divergence{}, err
 	}
-	return o.hold(base.IDs, list, func(yield func(scoredRow, error) bool) {
+	serial := func(n int, f func(worker, i int)) {
+		for i := range n {
+			f(0, i)
+		}
+	}
+	h := &holding{CompareOptions: &o, ids: base.IDs, list: list, share: serial, scratch: make([]rowScratch, 1)}
+	return h.run(func(yield func([]scoredRow, error) bool) {
 		for _, w := range list {
 			for token := w.first; token < w.end; token++ {
 				row := newLogitRow(logits[:base.Vocab])
 				logits = logits[base.Vocab:]
-				if !yield(scoredRow{token, row}, nil) {
+				if !yield([]scoredRow{{token, row}}, nil) {
 					return
 				}
 			}
 		}
-	}, iter.Seq2[baseRow, error](base.distributions()))
+	}, base.distributions())
 }
 
 // SaveLogits writes the row of a scored token of a model that ran elsewhere.

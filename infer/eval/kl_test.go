@@ -28,6 +28,12 @@ func draw(n int, seed uint32) []int {
 // bigram is a model of testdata/bigram.py, where it is described: "a" or "b". Its logits are the same in every program.
 func bigram(t *testing.T, name string) *infer.Model {
 	t.Helper()
+	return bigramWith(t, name, infer.Options{})
+}
+
+// bigramWith is bigram with a number of threads and a batch.
+func bigramWith(t *testing.T, name string, o infer.Options) *infer.Model {
+	t.Helper()
 	const width, tokens = 32, 259
 	m := &tinyModel{data: map[string][]byte{}}
 	fill := func(n int, f func(i int) float32) []float32 {
@@ -58,7 +64,8 @@ func bigram(t *testing.T, name string) *infer.Model {
 		meta.Set("llama."+key, gguf.New(v))
 	}
 	meta.Set("llama.attention.layer_norm_rms_epsilon", gguf.New(float32(1e-30)))
-	model, err := infer.Load(m, meta, infer.Options{Precision: infer.Exact, Context: 1024})
+	o.Precision, o.Context = infer.Exact, 1024
+	model, err := infer.Load(m, meta, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,6 +264,44 @@ func TestBasesAgree(t *testing.T) {
 	}
 	if e := small.KLDSampling; !(e > 0 && e < side.KLD/20) || math.Abs(float64(small.KLD-side.KLD)) > float64(2*e) {
 		t.Errorf("the small base file gives a divergence of %v +/- %v, the model %v", small.KLD, e, side.KLD)
+	}
+}
+
+// Threads, and blocks of rows that do not end together, change no bit of a comparison, whatever the base is.
+func TestCompareIsStable(t *testing.T) {
+	w := openBase(t, bigramBase).Windows
+	w.BOS = 1
+	ids := openBase(t, bigramBase).IDs
+	small := filepath.Join(t.TempDir(), "small")
+	if err := os.WriteFile(small, saved(t, eval.Small, "a", ids, w), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	options := []infer.Options{{Threads: 1, Batch: 1}, {Threads: 3}, {Threads: 2, Batch: 7}, {Threads: 4, Batch: 50}}
+	for name, base := range map[string]func(o infer.Options) eval.Base{
+		"a model": func(o infer.Options) eval.Base { return &eval.ModelBase{Model: bigramWith(t, "a", o)} },
+		"small":   func(infer.Options) eval.Base { return openBase(t, small) },
+		"llama's": func(infer.Options) eval.Base { return openBase(t, bigramBase) },
+	} {
+		var want eval.Divergence
+		for i, o := range options {
+			other := options[len(options)-1-i]
+			var told []eval.Divergence
+			got, err := eval.Compare(t.Context(), bigramWith(t, "b", o), base(other), ids, eval.CompareOptions{
+				Windows: w, Progress: func(done, total int, d eval.Divergence) { told = append(told, d) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				want = got
+			}
+			if got != want {
+				t.Errorf("%s, %+v: %+v, want %+v", name, o, got, want)
+			}
+			if len(told) != w.Chunks || told[0].Chunks != 1 || told[0].Tokens*w.Chunks != got.Tokens {
+				t.Errorf("%s, %+v: told %d times: %+v", name, o, len(told), told)
+			}
+		}
 	}
 }
 

@@ -99,30 +99,28 @@ func perplexity(ctx context.Context, m *infer.Model, ids []int32, o PerplexityOp
 		return r
 	}
 	done, held := 0, 0
-	for r, err := range o.rows(ctx, m, ids, list) {
+	for rows, err := range o.rows(ctx, m, ids, list) {
 		if err != nil {
 			return result(done, held), err
 		}
-		next := ids[r.token]
-		x := r.total - float64(r.logits[next])
-		if math.IsNaN(x) {
-			return result(done, held), errNotNumbers(r.token)
-		}
-		nll.add(x)
-		if err := also(r.logitRow, next); err != nil {
-			return result(done, held), err
-		}
-		if r.token < list[done].end-1 {
-			continue
-		}
-		held += list[done].end - list[done].start
-		done++
-		running := result(done, held)
-		if o.Progress != nil {
-			o.Progress(done, len(list), running)
-		}
-		if done > 1 && float64(running.StdErr) <= o.UntilStdErr {
-			break
+		for _, r := range rows {
+			next := ids[r.token]
+			nll.add(r.total - float64(r.logits[next]))
+			if err := also(r.logitRow, next); err != nil {
+				return result(done, held), err
+			}
+			if r.token < list[done].end-1 {
+				continue
+			}
+			held += list[done].end - list[done].start
+			done++
+			running := result(done, held)
+			if o.Progress != nil {
+				o.Progress(done, len(list), running)
+			}
+			if done > 1 && float64(running.StdErr) <= o.UntilStdErr {
+				return running, nil
+			}
 		}
 	}
 	return result(done, held), nil

@@ -62,17 +62,18 @@ func (a *baseAnswer) hold(ctx context.Context, m ReportSubject, prompt []int32, 
 		}
 	}
 	decode, size := a.header.smallDecoder(), a.header.rowBytes()
+	var scratch rowScratch
 	err = along(m.Model, prompt, a.ids, func(i int, logits []float32) error {
 		row, err := decode(a.rows[i*size : (i+1)*size])
 		if err != nil {
 			return err
 		}
-		top := kernel.ArgMax(logits)
-		if top < 0 {
-			return fmt.Errorf("the logits of token %d of the base's answer are not numbers", i)
-		}
 		model := newLogitRow(logits)
-		x := row.compare(model, a.ids[i])
+		if !model.sound() {
+			return &infer.LogitsError{Path: m.Model.Path, Where: fmt.Sprintf("token %d of the base's answer", i)}
+		}
+		top := kernel.ArgMax(logits)
+		x := row.compare(model, a.ids[i], &scratch)
 		text, err := pieceText(m.Tokenizer, int32(top))
 		out.Steps = append(out.Steps, ReportStep{
 			KLD: Number(x.kld), P: Number(x.p),

@@ -2,31 +2,38 @@ package eval
 
 import (
 	"math"
+	"slices"
 
 	"github.com/ggufkit/ggufkit/internal/kernel"
 )
 
-// baseRow is a base's distribution of one token. It may be changed by compare.
+// baseRow is a base's distribution of one token.
 type baseRow interface {
 	// compare holds a model's logits against it, next being the token that follows.
-	compare(model logitRow, next int32) change
+	compare(model logitRow, next int32, s *rowScratch) change
+}
+
+// rowScratch is memory for compare, of which each thread has its own.
+type rowScratch struct{ a, b []float32 }
+
+// copyOf is a copy of x that stands in *s.
+func copyOf(s *[]float32, x []float32) []float32 {
+	*s = append((*s)[:0], x...)
+	return *s
 }
 
 // logitsRow is a base's logits.
-type logitsRow struct {
-	logitRow
-	p []float32 // scratch
-}
+type logitsRow struct{ logitRow }
 
-func (r logitsRow) compare(model logitRow, next int32) change {
+func (r logitsRow) compare(model logitRow, next int32, s *rowScratch) change {
 	logits, total, base := model.logits, model.total, r.total
-	copy(r.p, r.logits)
-	kernel.Softmax(r.p, 1)
+	p := copyOf(&s.a, r.logits)
+	kernel.Softmax(p, 1)
 	x := change{
 		nll: total - float64(logits[next]), base: base - float64(r.logits[next]),
 		sameTop: kernel.ArgMax(logits) == kernel.ArgMax(r.logits),
 	}
-	x.kld = expectation(r.p, r.logits, logits) - base + total
+	x.kld = expectation(p, r.logits, logits) - base + total
 	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
 	return x
 }
@@ -66,7 +73,6 @@ func expectation(p, a, b []float32) float64 {
 type llamaRow struct {
 	step, least float32
 	levels      []uint16
-	logs, p     []float32 // scratch
 }
 
 // llamaFloor is the log-probability from which on down llama-perplexity leaves a token out.
@@ -85,25 +91,27 @@ func logSum(x []float32, top float32) float32 {
 }
 
 // compare has float32 where llama-perplexity has it, so that its printed digits come out.
-func (r llamaRow) compare(model logitRow, next int32) change {
+func (r llamaRow) compare(model logitRow, next int32, s *rowScratch) change {
 	logits := model.logits
 	top := kernel.ArgMax(logits)
 	total := logits[top] + logSum(logits, logits[top])
 	nll, base := total-logits[next], -r.log(r.levels[next])
 
 	topBase := 0
+	logs := slices.Grow(s.a[:0], len(r.levels))[:len(r.levels)]
+	s.a = logs
 	for i, level := range r.levels {
-		r.logs[i] = r.log(level)
+		logs[i] = r.log(level)
 		if level > r.levels[topBase] {
 			topBase = i
 		}
 	}
-	copy(r.p, r.logs)
-	mass := math.Exp(kernel.LogSumExp(r.p)) // of rounded numbers, so not exactly 1
-	kernel.Softmax(r.p, 1)
+	p := copyOf(&s.b, logs)
+	mass := math.Exp(kernel.LogSumExp(p)) // of rounded numbers, so not exactly 1
+	kernel.Softmax(p, 1)
 	var sum float64
-	for i, p := range r.p {
-		if log := r.logs[i]; log > llamaFloor {
+	for i, p := range p {
+		if log := logs[i]; log > llamaFloor {
 			sum += float64(p) * float64(log-logits[i]+total)
 		}
 	}
@@ -119,8 +127,7 @@ type smallRow struct {
 	next    float32 // log-probability of the token that follows
 	tail    float32 // probability
 	top     []likely
-	samples []likely  // of the tail, each token drawn as often as it is likely
-	rest    []float32 // scratch
+	samples []likely // of the tail, each token drawn as often as it is likely
 }
 
 // likely is a token and its log-probability.
@@ -132,13 +139,13 @@ type likely struct {
 // compare takes the tail for one token, which gives no more than the true divergence (the log-sum inequality), and adds what the sample tells about
 // the divergence within the tail: the mean of r - 1 - log(r), r being the ratio of the model's probability to the base's with both tails scaled to 1. The mean of r - 1
 // is 0, so that this is the divergence too, but no term is negative and the terms differ little.
-func (r smallRow) compare(model logitRow, next int32) change {
+func (r smallRow) compare(model logitRow, next int32, s *rowScratch) change {
 	logits, total := model.logits, model.total
 	x := change{nll: total - float64(logits[next]), base: -float64(r.next), sameTop: kernel.ArgMax(logits) == int(r.top[0].id)}
 	x.p, x.pBase = math.Exp(-x.nll), math.Exp(-x.base)
-	copy(r.rest, logits)
+	others := copyOf(&s.a, logits)
 	for _, t := range r.top {
-		r.rest[t.id] = float32(math.Inf(-1))
+		others[t.id] = float32(math.Inf(-1))
 		if log := float64(t.log); !math.IsInf(log, -1) {
 			x.kld += math.Exp(log) * (log - float64(logits[t.id]) + total)
 		}
@@ -147,7 +154,7 @@ func (r smallRow) compare(model logitRow, next int32) change {
 	if tail == 0 {
 		return x
 	}
-	rest := kernel.LogSumExp(r.rest)
+	rest := kernel.LogSumExp(others)
 	x.kld += tail * (math.Log(tail) - rest + total)
 	if math.IsInf(x.kld, 1) { // the model has no tail
 		return x

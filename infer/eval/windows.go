@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/ggufkit/ggufkit/infer"
@@ -80,21 +79,24 @@ type logitRow struct {
 
 func newLogitRow(logits []float32) logitRow { return logitRow{logits, kernel.LogSumExp(logits)} }
 
-// scoredRow is a scored token: its index in the text, and the logits that predict it, valid until the next one is asked for.
+// sound reports whether the logits are numbers, of which some but not all may be minus infinity.
+func (r logitRow) sound() bool { return r.total-r.total == 0 }
+
+// scoredRow is a scored token: its index in the text, and the logits that predict it, valid until the next ones are asked for.
 type scoredRow struct {
 	token int
 	logitRow
 }
 
-// rows runs the windows of a text and hands out the scored tokens in order.
-func (o Windows) rows(ctx context.Context, m *infer.Model, ids []int32, list []window) iter.Seq2[scoredRow, error] {
-	return func(yield func(scoredRow, error) bool) {
+// rows runs the windows of a text and hands out the scored tokens in order, several at a time.
+func (o Windows) rows(ctx context.Context, m *infer.Model, ids []int32, list []window) iter.Seq2[[]scoredRow, error] {
+	return func(yield func([]scoredRow, error) bool) {
 		// Short windows are run side by side.
 		for group := range slices.Chunk(list, max(infer.DefaultBatch/o.Context, 1)) {
 			err := ctx.Err()
 			if err == nil {
-				err = o.run(m, ids, group, func(r scoredRow) error {
-					if !yield(r, nil) {
+				err = o.run(m, ids, group, func(rows []scoredRow) error {
+					if !yield(rows, nil) {
 						return errEnough
 					}
 					return nil
@@ -104,7 +106,7 @@ func (o Windows) rows(ctx context.Context, m *infer.Model, ids []int32, list []w
 				return
 			}
 			if err != nil {
-				yield(scoredRow{}, err)
+				yield(nil, err)
 				return
 			}
 		}
@@ -115,7 +117,7 @@ func (o Windows) rows(ctx context.Context, m *infer.Model, ids []int32, list []w
 var errEnough = errors.New("enough")
 
 // run runs windows as sequences of their own.
-func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func(scoredRow) error) error {
+func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func([]scoredRow) error) error {
 	var batch []infer.Token
 	var tokens []int // of the text, by batch element
 	for _, w := range list {
@@ -145,18 +147,15 @@ func (o Windows) run(m *infer.Model, ids []int32, list []window, emit func(score
 			if next := ids[r.token]; next < 0 || int(next) >= n {
 				return fmt.Errorf("token %d, the vocabulary has 0 to %d", next, n-1)
 			}
-			if math.IsNaN(r.total) || math.IsInf(r.total, -1) {
-				return errNotNumbers(r.token)
-			}
-			if err := emit(r); err != nil {
-				return err
+			if !r.sound() {
+				return errNotNumbers(m.Path, r.token)
 			}
 		}
-		return nil
+		return emit(rows)
 	})
 }
 
 // errNotNumbers is for logits that cannot be compared.
-func errNotNumbers(token int) error {
-	return fmt.Errorf("the logits of token %d of the text are not numbers\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", token)
+func errNotNumbers(path string, token int) error {
+	return &infer.LogitsError{Path: path, Where: fmt.Sprintf("token %d of the text", token)}
 }

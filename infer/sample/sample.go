@@ -103,10 +103,13 @@ func (s *Sampler) remember(id int32) {
 	s.oldest = (s.oldest + 1) % n
 }
 
+// ErrNotNumber is returned for logits that are NaN or infinite.
+var ErrNotNumber = errors.New("not a number")
+
 // ErrNoToken is returned when no logit is above minus infinity.
 var ErrNoToken = errors.New("no token is possible")
 
-// Next chooses a token and leaves logits as they are. NaN or infinity among them is an error; minus infinity makes a token impossible.
+// Next chooses a token and leaves logits as they are. NaN or infinity among them is ErrNotNumber; minus infinity makes a token impossible.
 func (s *Sampler) Next(logits []float32) (int32, error) {
 	logits = s.penalize(logits)
 	best, err := argmax(logits)
@@ -156,12 +159,12 @@ func argmax(logits []float32) (int32, error) {
 	best := kernel.ArgMax(logits)
 	if best < 0 {
 		if id := slices.IndexFunc(logits, func(l float32) bool { return l != l }); id >= 0 {
-			return 0, fmt.Errorf("the logit of token %d is not a number\nhint: 'ggufkit inspect FILE --check' finds weights that are no numbers; with sound ones, try --precision exact", id)
+			return 0, fmt.Errorf("the logit of token %d is %w", id, ErrNotNumber)
 		}
 		return 0, ErrNoToken
 	}
 	if math.IsInf(float64(logits[best]), 1) {
-		return 0, fmt.Errorf("the logit of token %d is infinite", best)
+		return 0, fmt.Errorf("the logit of token %d is %w: it is infinite", best, ErrNotNumber)
 	}
 	return int32(best), nil
 }
