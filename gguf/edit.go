@@ -285,14 +285,17 @@ func checkSplit(before, after *Meta, tensors int) error {
 	}{{keySplitNo, 0}, {keySplitCount, 1}, {keySplitTensors, uint64(tensors)}} {
 		n, err := after.Uint(want.key)
 		if err != nil {
-			return refuse(want.key, "", "%v", bare(err))
+			return refuse(want.key, hintSplit, "%v", bare(err))
 		}
 		if n != want.value {
-			return refuse(want.key, "", "it would be %d; the file is whole, so it can only be %d", n, want.value)
+			return refuse(want.key, hintSplit, "it would be %d; the file is whole, so it can only be %d", n, want.value)
 		}
 	}
 	return nil
 }
+
+// hintSplit is what makes parts of a whole file.
+const hintSplit = "'ggufkit split' makes several files, and sets the keys split.* of each"
 
 // staleSplit reports whether a file says that it is the first of several parts, but has the tensors of all: quantizers that read all parts and
 // wrote one file kept the keys of the first.

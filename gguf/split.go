@@ -74,9 +74,11 @@ func fill(p Part, tensors []Tensor, limits PartLimits) (hi int, err error) {
 	if limits.Bytes == 0 {
 		return high, nil
 	}
-	// The size grows with the number of tensors, so the last number that fits is found by halving.
-	for low < high {
-		mid := low + (high-low+1)/2
+	// The size grows with the number of tensors. Steps that double find a number that does not fit, halving the last that does: so what is laid out is in
+	// proportion to the part, not to the model.
+	bounded := false
+	for step := 1; low < high; {
+		mid := min(low+step, high)
 		_, size, err := Layout(p.Meta, slices.Clone(tensors[p.Lo:mid]))
 		if err != nil {
 			return 0, err
@@ -84,7 +86,10 @@ func fill(p Part, tensors []Tensor, limits PartLimits) (hi int, err error) {
 		if size <= limits.Bytes {
 			low = mid
 		} else {
-			high = mid - 1
+			high, bounded = mid-1, true
+		}
+		if step *= 2; bounded {
+			step = (high - low + 1) / 2
 		}
 	}
 	return low, nil

@@ -209,7 +209,38 @@ func TestSplitTooMany(t *testing.T) {
 	for i := range tensors {
 		tensors[i] = Tensor{Name: strconv.Itoa(i), Type: F32, Shape: []uint64{1}}
 	}
-	if _, err := Split(NewMeta(), tensors, PartLimits{Tensors: 1}); err == nil || !strings.Contains(err.Error(), "more than 65535 files") {
-		t.Error(err)
+	for _, limits := range []PartLimits{{Tensors: 1}, {Bytes: 1}} {
+		if _, err := Split(NewMeta(), tensors, limits); err == nil || !strings.Contains(err.Error(), "more than 65535 files") {
+			t.Error(err)
+		}
+	}
+}
+
+// Parts are as full as they can be: with the next tensor each would be too large.
+func TestSplitFull(t *testing.T) {
+	tensors := make([]Tensor, 300)
+	for i := range tensors {
+		tensors[i] = Tensor{Name: strconv.Itoa(i), Type: F32, Shape: []uint64{uint64(1 + i*i%97)}}
+	}
+	for limit := uint64(300); limit < 60_000; limit += 1111 {
+		parts, err := Split(NewMeta(), slices.Clone(tensors), PartLimits{Bytes: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := 0
+		for _, p := range parts {
+			if p.Lo != next || p.Bytes > limit && p.Hi > p.Lo+1 {
+				t.Errorf("limit %d: part %+v after %d", limit, p, next)
+			}
+			if next = p.Hi; next == len(tensors) {
+				break
+			}
+			if _, more, err := Layout(p.Meta, slices.Clone(tensors[p.Lo:p.Hi+1])); err != nil || more <= limit {
+				t.Errorf("limit %d: part %+v has room, %v", limit, p, err)
+			}
+		}
+		if next != len(tensors) {
+			t.Errorf("limit %d: %d tensors", limit, next)
+		}
 	}
 }

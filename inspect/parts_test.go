@@ -76,6 +76,11 @@ func TestParts(t *testing.T) {
 		}, func([]string) error { return nil }, []want{{1, `key "split.tensors.count"`, true, "it is 4, expected 3"}}},
 		"too few tensors": {func(no int, m *gguf.Meta) { m.Set("split.tensors.count", gguf.New(int32(4))) }, func([]string) error { return nil },
 			[]want{{0, `key "split.tensors.count"`, true, "all parts have 3 tensors together"}}},
+		"no number": {func(no int, m *gguf.Meta) {
+			if no == 0 {
+				m.Set("split.no", gguf.New("first"))
+			}
+		}, func([]string) error { return nil }, []want{{0, `key "split.no"`, true, "wrong metadata value type"}}},
 		"a note": {func(no int, m *gguf.Meta) {
 			if no == 2 {
 				m.Set("general.name", gguf.New("\xff"))

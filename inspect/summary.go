@@ -89,7 +89,7 @@ func Read(path string) (*Report, error) {
 	if f == nil {
 		return nil, r.fatal
 	}
-	if no, err := f.Meta.UintOr("split.no", 0); err == nil && no == 0 && r.fatal == nil {
+	if no, err := f.Meta.UintOr("split.no", 0); r.fatal == nil && (err != nil || no == 0) {
 		f = r.join(f)
 	}
 	defer f.Close()

@@ -46,6 +46,9 @@ func split(c *cli.Context, u *ui) error {
 	if prefix == "" {
 		prefix = c.Args().Get(1)
 	}
+	if prefix == "" {
+		return usagef("usage: "+c.Command.UsageText, "the output's name is empty")
+	}
 	limits, err := splitLimits(c)
 	if err != nil {
 		return err
