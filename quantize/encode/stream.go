@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 	"github.com/ggufkit/ggufkit/internal/par"
 )
 
@@ -171,7 +172,8 @@ func (p *pipeline) encode(s *slab) {
 		s.src, s.dst = make([]float32, p.rows*p.job.RowLen), make([]byte, p.rows*p.rowBytes)
 	}
 	s.src, s.dst, s.stats = s.src[:(hi-lo)*p.job.RowLen], s.dst[:(hi-lo)*p.rowBytes], Stats{}
-	if s.err = p.job.Read(lo, hi, s.src); s.err != nil {
+	// Read may read a mapping.
+	if s.err = mmap.Guard(func() error { return p.job.Read(lo, hi, s.src) }); s.err != nil {
 		return
 	}
 	stats := &s.stats
