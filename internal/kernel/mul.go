@@ -242,9 +242,13 @@ func (m *Multiplier) shareOut() {
 	pieces := piecesPerThread * m.pool.Threads()
 	for i := range m.jobs {
 		j := &m.jobs[i]
-		if j.method == byDots || j.method == byWideDots || j.method == byCodec {
+		stored := j.method == byDots || j.method == byWideDots || j.method == byCodec
+		switch {
+		case stored && m.pool.Threads() == 1: // nobody to share with: the longest streams
+			j.grain = j.W.rows
+		case stored:
 			j.grain = 4 * min(max(j.W.rows/(4*pieces), 1), streamRows)
-		} else {
+		default:
 			j.grain = panelRows * min(max(j.W.rows/(panelRows*pieces), 1), maxPanels)
 		}
 		j.count = (j.W.rows + j.grain - 1) / j.grain
