@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
@@ -41,6 +43,9 @@ func permute(app *cli.App, args []string) ([]string, error) {
 	}
 	if slices.Contains(flags, "--help") {
 		return append(append(out, path...), "--help"), nil // cli would take an argument for a topic
+	}
+	if err := checkValues(cmd, name, flags); err != nil {
+		return nil, err
 	}
 	if err := checkRequired(cmd, name, flags, positional); err != nil {
 		return nil, err
@@ -116,6 +121,43 @@ func findFlag(cmd *cli.Command, word string) cli.Flag {
 	for _, f := range append([]cli.Flag{cli.HelpFlag}, cmd.Flags...) {
 		if slices.Contains(f.Names(), name) {
 			return f
+		}
+	}
+	return nil
+}
+
+// checkValues looks for values that are not of their flag's kind: the library's messages do not tell what is expected.
+func checkValues(cmd *cli.Command, path string, flags []string) error {
+	for _, f := range flags {
+		name, value, ok := strings.Cut(f, "=")
+		if !ok {
+			continue
+		}
+		var err error
+		var expected string
+		switch findFlag(cmd, name).(type) {
+		case *cli.BoolFlag:
+			expected = "true or false"
+			_, err = strconv.ParseBool(value)
+		case *cli.IntFlag:
+			expected = "a whole number"
+			_, err = strconv.ParseInt(value, 0, strconv.IntSize)
+		case *cli.Int64Flag:
+			expected = "a whole number"
+			_, err = strconv.ParseInt(value, 0, 64)
+		case *cli.Uint64Flag:
+			expected = "a whole number, not below 0"
+			_, err = strconv.ParseUint(value, 0, 64)
+		case *cli.Float64Flag:
+			expected = "a number"
+			_, err = strconv.ParseFloat(value, 64)
+		}
+		hint := "see 'ggufkit " + path + " --help'"
+		if errors.Is(err, strconv.ErrRange) {
+			return usagef(hint, "%s %s: the number is too large", name, value)
+		}
+		if err != nil {
+			return usagef(hint, "%s %s: expected %s", name, value, expected)
 		}
 	}
 	return nil

@@ -101,6 +101,9 @@ func newApp(u *ui) *cli.App {
 	}
 	for _, c := range slices.Concat(app.Commands, app.Command("meta").Subcommands, app.Command("chat-template").Subcommands) {
 		c.OnUsageError = wrongUsage
+		if len(c.Subcommands) == 0 && findFlag(c, "-q") == nil {
+			c.Flags = append(c.Flags, quietFlag())
+		}
 		for _, f := range c.Flags {
 			if b, ok := f.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true
