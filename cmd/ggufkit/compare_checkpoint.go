@@ -117,6 +117,9 @@ func checkProof(c *cli.Context) error {
 	if !c.IsSet("checkpoint") {
 		return usagef("name the checkpoint's folder by --checkpoint", "--ids, --layers and --logits are for a proof against a checkpoint")
 	}
+	if path := c.String("checkpoint"); gguf.IsFileName(path) {
+		return usagef(strings.TrimSpace(didYouMean("--base "+path)), "--checkpoint %s: a GGUF file, not the folder of a checkpoint", path)
+	}
 	refused := []string{"base", "base-precision", "base-file", "save-base", "chunks"}
 	for _, f := range modelFlags() {
 		if name := f.Names()[0]; name != "model" && name != "precision" && name != "threads" {
@@ -140,7 +143,11 @@ func checkProof(c *cli.Context) error {
 // proofIDs are the tokens to run.
 func proofIDs(c *cli.Context, u *ui, f *gguf.File) ([]int32, error) {
 	if text := c.String("ids"); text != "" {
-		return parseIDs(text)
+		ids, err := parseIDs(text)
+		if embedding, ok := f.Tensor("token_embd.weight"); ok && err == nil {
+			err = checkIDs(ids, int(embedding.Rows()))
+		}
+		return ids, err
 	}
 	tok, err := openTokenizer(u, f)
 	if err != nil {

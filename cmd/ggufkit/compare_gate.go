@@ -62,7 +62,7 @@ func newGate(c *cli.Context, subject string, empty any) (*gate, error) {
 	for _, text := range c.StringSlice("limit") {
 		l, err := eval.ParseLimit(text)
 		if err != nil {
-			return nil, usagef("write --limit 'kld_mean<=0.01'", "--limit %s: not a limit", text)
+			return nil, usagef("write --limit '"+eval.LikelyLimit(text)+"'", "--limit %s: not a limit", text)
 		}
 		if _, err := eval.CheckLimits(empty, []eval.Limit{l}); err != nil {
 			return nil, usageText(err)

@@ -47,6 +47,9 @@ func logits(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer l.close()
+	if err := checkIDs(ids, l.model.Params.NVocab); err != nil {
+		return err
+	}
 	s, err := l.model.NewSession()
 	if err != nil {
 		return err
@@ -88,6 +91,16 @@ func parseIDs(text string) ([]int32, error) {
 		ids = append(ids, int32(id))
 	}
 	return ids, nil
+}
+
+// checkIDs holds the ids of --ids against the size of the vocabulary.
+func checkIDs(ids []int32, vocab int) error {
+	for _, id := range ids {
+		if int(id) >= vocab {
+			return usagef(fmt.Sprintf("the vocabulary has %s, 0 to %d", plural(vocab, "token"), vocab-1), "--ids: no token has the id %d", id)
+		}
+	}
+	return nil
 }
 
 // writeLogits stores every row that produce emits.

@@ -37,6 +37,9 @@ Example:
 }
 
 func metaGet(c *cli.Context, u *ui) error {
+	if err := fileFirst(c); err != nil {
+		return err
+	}
 	path, key := c.Args().Get(0), c.Args().Get(1)
 	f, err := gguf.Open(path)
 	if err != nil {
@@ -55,6 +58,17 @@ func metaGet(c *cli.Context, u *ui) error {
 		return u.jsonLine(kv.Value)
 	}
 	u.printf("%v\n", kv.Value)
+	return nil
+}
+
+// fileFirst refuses arguments of which another than the first is the file.
+func fileFirst(c *cli.Context) error {
+	first := c.Args().First()
+	for _, word := range c.Args().Tail() {
+		if gguf.IsFileName(word) && !strings.Contains(word, "=") && !gguf.IsFileName(first) {
+			return usagef("the file comes first: "+c.Command.UsageText, "%s: %s stands where the file belongs", commandPath(c), first)
+		}
+	}
 	return nil
 }
 
@@ -122,6 +136,9 @@ type assignment struct {
 }
 
 func metaSet(c *cli.Context, u *ui) error {
+	if err := fileFirst(c); err != nil {
+		return err
+	}
 	list, err := assignments(c.Context, c.Args().Tail(), c.StringSlice("from-file"))
 	if err != nil {
 		return err
@@ -203,6 +220,9 @@ func (a assignment) parse(m *gguf.Meta) (gguf.Value, error) {
 }
 
 func metaRemove(c *cli.Context, u *ui) error {
+	if err := fileFirst(c); err != nil {
+		return err
+	}
 	return edit(c, u, func(m *gguf.Meta) ([]change, error) {
 		var changes []change
 		for _, key := range c.Args().Tail() {

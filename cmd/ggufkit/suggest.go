@@ -74,11 +74,12 @@ func flagFor(c *cli.Context, most int) string {
 	return ""
 }
 
-// programs are those of llama.cpp whose names differ from the command that does their work.
+// programs are those of llama.cpp whose names differ from the command that does their work, and other words for it.
 var programs = map[string]string{
 	"main": "run, or chat", "cli": "run, or chat", "simple": "run", "simple-chat": "chat", "completion": "run",
 	"convert-hf-to-gguf": "convert", "convert-legacy-llama": "convert", "gguf-dump": "inspect", "gguf-split": "split, or merge",
 	"gguf-set-metadata": "meta set", "gguf-new-metadata": "meta set",
+	"info": "inspect", "show": "inspect", "get": "meta get", "set": "meta set", "rm": "meta rm",
 }
 
 // commandOf is the command of the table that does the work of a program of llama.cpp, "" if there is none.
@@ -111,6 +112,21 @@ func standIn(cmd *cli.Command, word string) string {
 		return "'ggufkit run' takes a text as it is, 'ggufkit chat' talks; "
 	case "kl-divergence", "kl-divergence-base":
 		return "'ggufkit compare' has it, with --base or --base-file; "
+	case "split":
+		if cmd.Name == "split" {
+			return "leave it out, 'ggufkit split' divides a file; "
+		}
+	case "merge":
+		return "'ggufkit merge' has it; "
+	case "no-tensor-first-split":
+		return "leave it out, the first part has tensors too; "
+	case "keep-split":
+		return "leave it out, the result is one file that 'ggufkit split' divides; "
+	case "sys", "system", "system-prompt", "system-prompt-file":
+		if findFlag(cmd, "--system") != nil {
+			return didYouMean("--system")
+		}
+		return "'ggufkit chat' takes a system message, by --system; "
 	case "imatrix":
 		return "importance matrices are not read yet; "
 	}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -33,7 +34,24 @@ func ParseLimit(text string) (Limit, error) {
 		}
 		return Limit{Figure: figure, Least: op == ">=", Bound: x}, nil
 	}
-	return Limit{}, fmt.Errorf("%q is no limit\nhint: write one as kld_mean<=0.01 or same_top>=0.95", text)
+	return Limit{}, fmt.Errorf("%q is no limit\nhint: write %s", text, LikelyLimit(text))
+}
+
+// LikelyLimit is the limit that a text most likely means which is none: "perplexity<=100" for "perplexity < 100". FIGURE and X stand for what it lacks.
+func LikelyLimit(text string) string {
+	const marks = "<>= "
+	figure, op, bound := strings.TrimSpace(text), "<=", ""
+	if i := strings.IndexAny(figure, marks); i >= 0 {
+		figure, bound = figure[:i], figure[i:]
+		if strings.Contains(bound, ">") {
+			op = ">="
+		}
+		bound = strings.Trim(bound, marks)
+	}
+	if x, err := strconv.ParseFloat(bound, 64); err != nil || math.IsNaN(x) {
+		bound = "X"
+	}
+	return cmp.Or(figure, "FIGURE") + op + bound
 }
 
 // ParseLimits reads a limit from each line. Empty lines and what follows a # are left out.

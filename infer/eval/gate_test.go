@@ -115,3 +115,17 @@ func TestReportsOfChecks(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+// TestLikelyLimit: a text that is no limit is echoed as the one that it most likely means.
+func TestLikelyLimit(t *testing.T) {
+	for text, want := range map[string]string{
+		"perplexity<100": "perplexity<=100", "same_top > 0.9": "same_top>=0.9", "ppl=60": "ppl<=60", "ppl": "ppl<=X", "ppl<=many": "ppl<=X", "<=1": "FIGURE<=1", "": "FIGURE<=X",
+	} {
+		if got := eval.LikelyLimit(text); got != want {
+			t.Errorf("%q most likely means %q, want %q", text, got, want)
+		}
+		if _, err := eval.ParseLimit(text); err == nil || !strings.HasSuffix(err.Error(), "\nhint: write "+want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
