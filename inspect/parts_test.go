@@ -3,8 +3,10 @@ package inspect
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,6 +124,61 @@ func TestParts(t *testing.T) {
 				t.Errorf("%v, want %+v", r.Fatal(), fatal)
 			}
 		})
+	}
+}
+
+// A report whose numbers are those of one part says so, and why.
+func TestPartAlone(t *testing.T) {
+	short := func(path string) error { return os.Truncate(path, 300) }
+	for name, c := range map[string]struct {
+		damage func(paths []string) error
+		look   int    // the part that is read, from 0
+		why    string // with the parts' names as 1, 2 and 3
+	}{
+		"damaged":           {func(p []string) error { return short(p[2]) }, 0, "3 is damaged"},
+		"missing":           {func(p []string) error { return os.Remove(p[1]) }, 0, "2 is missing"},
+		"both missing":      {func(p []string) error { _ = os.Remove(p[1]); return os.Remove(p[2]) }, 0, "2 and 1 more are missing"},
+		"missing and short": {func(p []string) error { _ = os.Remove(p[1]); return short(p[2]) }, 0, "3 is damaged, 2 is missing"},
+		"itself damaged":    {func(p []string) error { return short(p[0]) }, 0, "1 is damaged"},
+		"renamed":           {func(p []string) error { return os.Rename(p[0], p[0]+".x") }, 0, "the others are not found"},
+		"another part":      {func(p []string) error { b, _ := os.ReadFile(p[1]); return os.WriteFile(p[2], b, 0o666) }, 0, "the parts do not fit each other"},
+		"later":             {func([]string) error { return nil }, 1, ""},
+		"later, damaged":    {func(p []string) error { return short(p[2]) }, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			paths := writeParts(t, nil)
+			if err := c.damage(paths); err != nil {
+				t.Fatal(err)
+			}
+			path := paths[c.look]
+			if name == "renamed" {
+				path += ".x"
+			}
+			r, err := Read(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Part == nil {
+				t.Fatal("no part")
+			}
+			why := r.Part.Why
+			for i, path := range paths {
+				why = strings.ReplaceAll(why, path, strconv.Itoa(i+1))
+			}
+			if r.Part.No != uint64(c.look+1) || r.Part.Count != 3 || why != c.why || r.Files != nil || r.TensorCount != 1 {
+				t.Errorf("%+v, files %q, %d tensors, want %q", r.Part, r.Files, r.TensorCount, c.why)
+			}
+		})
+	}
+	if r, err := Read(writeParts(t, nil)[0]); err != nil || r.Part != nil || r.TensorCount != 3 {
+		t.Errorf("whole: %+v, %v", r, err)
+	}
+	stale := writeParts(t, func(_ int, m *gguf.Meta) { m.Set("split.tensors.count", gguf.New(int32(1))) })
+	if err := errors.Join(os.Remove(stale[1]), os.Remove(stale[2])); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Read(stale[0]); err != nil || r.Part != nil || len(r.Defects) != 1 {
+		t.Errorf("whole with keys of a part: %+v, %v", r, err)
 	}
 }
 

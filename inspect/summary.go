@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/ggufkit/ggufkit/arch"
@@ -32,6 +30,7 @@ type Report struct {
 type Summary struct {
 	File          string   `json:"file"`
 	Files         []string `json:"files,omitempty"` // all parts of a split model
+	Part          *Part    `json:"part,omitempty"`  // where all that follows is of one part of a split model alone
 	Version       uint32   `json:"version"`
 	ByteOrder     string   `json:"byte_order"` // "little" or "big"
 	Size          uint64   `json:"size"`       // of the file, in bytes; of all parts together
@@ -75,8 +74,8 @@ type Defect struct {
 }
 
 // Read reads the header of the file at path and reports all of it, as far as it can be read: faults are listed, not returned. With the first part
-// of a split model it reports all parts as one, and the faults of each; if that cannot be, it tells why and reports the part. The error is for a file
-// that is no GGUF file or cannot be opened.
+// of a split model it reports all parts as one, and the faults of each; if that cannot be, it tells why and reports the part, as with a later one. The
+// error is for a file that is no GGUF file or cannot be opened.
 func Read(path string) (*Report, error) {
 	f, defects, err := gguf.Check(path)
 	if err != nil {
@@ -89,9 +88,7 @@ func Read(path string) (*Report, error) {
 	if f == nil {
 		return nil, r.fatal
 	}
-	if no, err := f.Meta.UintOr("split.no", 0); r.fatal == nil && (err != nil || no == 0) {
-		f = r.join(f)
-	}
+	f = r.join(f)
 	defer f.Close()
 	for key, v := range f.Meta.All() {
 		r.Meta = append(r.Meta, NewKV(key, v))
@@ -105,37 +102,6 @@ func Read(path string) (*Report, error) {
 	}
 	r.summarize(f)
 	return r, nil
-}
-
-// join gives all parts of the model that f begins as one file, or f where that cannot be, and adds the faults of the other parts. Parts that are
-// not there are no fault of the first, and do no harm to a look into it.
-func (r *Report) join(f *gguf.File) *gguf.File {
-	whole, err := f.Join()
-	if whole == f {
-		return f
-	}
-	for _, path := range gguf.PartsOf(f.Path) {
-		if path == f.Path {
-			continue
-		}
-		part, defects, fault := gguf.Check(path)
-		if fault != nil && !errors.Is(fault, fs.ErrNotExist) {
-			r.add(f.Path, fault, true)
-		}
-		for _, d := range defects {
-			r.add(f.Path, d.Error(path), d.Fatal)
-		}
-		if part != nil {
-			part.Close()
-		}
-	}
-	if err == nil {
-		return whole
-	}
-	if !slices.Contains(r.Defects, newDefect(f.Path, err, true)) {
-		r.add(f.Path, err, !errors.Is(err, fs.ErrNotExist))
-	}
-	return f
 }
 
 // add lists a fault of the file, or of another part of the model that the file begins.

@@ -145,9 +145,14 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 }
 
 func printSummary(u *ui, r *inspect.Report) error {
-	context, weights, parts := "", "none", ""
+	context, weights, part, parts := "", "none", "", ""
 	if n := len(r.Files); n > 0 {
 		parts = fmt.Sprintf("%d, up to %s", n, r.Files[n-1])
+	}
+	if p := r.Part; p != nil && p.No > 1 {
+		part = fmt.Sprintf("%d of %d", p.No, p.Count)
+	} else if p != nil {
+		parts = fmt.Sprintf("%d; only this one is counted: %s", p.Count, p.Why)
 	}
 	if r.TensorCount > 0 {
 		weights = fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)
@@ -157,6 +162,7 @@ func printSummary(u *ui, r *inspect.Report) error {
 	}
 	for _, line := range [][2]string{
 		{"file", r.File},
+		{"part", part},
 		{"parts", parts},
 		{"format", fmt.Sprintf("GGUF v%d, %s-endian, tensors aligned to %d bytes", r.Version, r.ByteOrder, r.Alignment)},
 		{"size", fmt.Sprintf("%s (%s bytes)", size(r.Size), commas(r.Size))},
