@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"runtime/pprof"
 	"strings"
 	"time"
@@ -152,7 +153,11 @@ func (b *benchRun) model(path string, o infer.Options) error {
 		result, err := eval.Bench(b.c.Context, m, test, eval.BenchOptions{
 			Runs: b.runs, NoWarmup: b.c.Bool("no-warmup"), Seed: b.c.Uint64("seed"), Trace: b.trace, Meter: meter,
 			Progress: func(run, runs int) {
-				b.u.note("test %d of %d: %s, %s, %s: run %d of %d", b.done, total, path, test, plural(memory.Threads, "thread"), run, runs)
+				what := "warm-up"
+				if run > 0 {
+					what = fmt.Sprintf("run %d of %d", run, runs)
+				}
+				b.u.note("test %d of %d: %s, %s, %s: %s", b.done, total, path, test, plural(memory.Threads, "thread"), what)
 			},
 		})
 		if err != nil {

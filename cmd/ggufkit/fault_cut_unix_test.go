@@ -56,8 +56,8 @@ func TestCutModel(t *testing.T) {
 		{"compare, its base", base, "window 2 of 20", compare},
 		{"run", model, "seed: ", []string{"run", "-m", model, "-p", "To be", "-n", "5", "--verbose"}},
 		{"chat", model, "seed: ", []string{"run", "-m", model, "-i", "-n", "5", "--verbose"}},
-		{"bench, a prompt", model, "run 1 of 3", []string{"bench", "-m", model, "-p", "32", "-n", "0", "-r", "2"}},
-		{"bench, tokens", model, "run 1 of 3", []string{"bench", "-m", model, "-p", "0", "-n", "8", "-r", "2"}},
+		{"bench, a prompt", model, "warm-up", []string{"bench", "-m", model, "-p", "32", "-n", "0", "-r", "2"}},
+		{"bench, tokens", model, "warm-up", []string{"bench", "-m", model, "-p", "0", "-n", "8", "-r", "2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, path := range []string{model, base} {

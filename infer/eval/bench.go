@@ -44,7 +44,7 @@ type BenchOptions struct {
 	// Trace is the one that the model was loaded with. It is paused while the time is taken, unless it is Timed or has Labels.
 	Trace    *infer.Trace
 	Meter    *Meter                // reads before and after each run; nil: none
-	Progress func(done, total int) // after each run, the warm-up among them
+	Progress func(done, total int) // after each run; done is 0 after the warm-up
 }
 
 // BenchResult is the time of each run and what the engine did in it.
@@ -76,13 +76,9 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 		return nil, err
 	}
 	defer start.Close()
-	total, done := o.Runs+1, 0
-	if o.NoWarmup {
-		total--
-	}
-	step := func() {
-		if done++; o.Progress != nil {
-			o.Progress(done, total)
+	step := func(done int) {
+		if o.Progress != nil {
+			o.Progress(done, o.Runs)
 		}
 	}
 	b.trace.Paused = true
@@ -94,12 +90,12 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 		if r.Work, err = b.warmUp(start, t); err != nil {
 			return nil, err
 		}
-		step()
+		step(0)
 	}
 	b.trace.Reset()
 	b.trace.Paused = !b.trace.Timed && !b.trace.Labels
 	watch := WatchBusy()
-	for range o.Runs {
+	for i := range o.Runs {
 		if o.Meter != nil {
 			o.Meter.Read()
 		}
@@ -108,7 +104,7 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 			return nil, err
 		}
 		r.Runs = append(r.Runs, elapsed)
-		step()
+		step(i + 1)
 	}
 	r.Others, _ = watch.Others(0)
 	if o.Meter != nil {

@@ -48,7 +48,7 @@ func TestBench(t *testing.T) {
 					t.Fatal(err)
 				}
 				elapsed := time.Since(start)
-				if len(r.Runs) != 3 || len(steps) != 4 || steps[3] != [2]int{4, 4} {
+				if len(r.Runs) != 3 || len(steps) != 4 || steps[0] != [2]int{0, 3} || steps[3] != [2]int{3, 3} {
 					t.Errorf("%d runs, progress %v", len(r.Runs), steps)
 				}
 				var sum time.Duration
