@@ -225,6 +225,9 @@ func (r *comparison) openBase(path string, window int) (err error) {
 func (r *comparison) measure() error {
 	c, u := r.c, r.u
 	tenths := newTenths(u)
+	if r.file == nil {
+		noteWindows(u, "the text", r.windows.Count(len(r.ids)), r.windows.Chunks)
+	}
 	var base eval.Base
 	switch {
 	case r.base != nil:
@@ -236,7 +239,6 @@ func (r *comparison) measure() error {
 		if err != nil {
 			return err
 		}
-		noteWindows(u, "the text", result.Windows, r.windows.Chunks)
 		return printPerplexity(c, u, perplexityOutput{PerplexityResult: result}, nil)
 	}
 	d, err := eval.Compare(c.Context, r.model.model, base, r.ids, eval.CompareOptions{
@@ -247,9 +249,6 @@ func (r *comparison) measure() error {
 	})
 	if err != nil {
 		return err
-	}
-	if r.file == nil {
-		noteWindows(u, "the text", d.Chunks, r.windows.Chunks)
 	}
 	checks, verdict := r.gate.check(d)
 	if checks == nil {

@@ -117,12 +117,12 @@ func perplexity(c *cli.Context, u *ui) error {
 	}
 	o.BOS, o.Progress = startOf(tok), newTenths(u).perplexity
 	o.Setting = eval.Setting{Model: sum, Precision: c.String("precision"), CacheType: strings.ToLower(l.model.Memory().CacheType)}
+	noteWindows(u, "the text", o.Count(len(ids)), o.Chunks)
 	start := time.Now()
 	r, err := eval.Perplexity(c.Context, l.model, ids, o)
 	if err != nil {
 		return inFile(text.name, err)
 	}
-	noteWindows(u, "the text", r.Windows, o.Chunks)
 	out := perplexityOutput{PerplexityResult: r, Seconds: time.Since(start).Seconds()}
 	out.Rate = float64(r.Held) / out.Seconds
 	u.note("%d tokens in %.2f s: %.2f tokens/s", r.Held, out.Seconds, out.Rate)
@@ -182,9 +182,9 @@ func windowOf(c *cli.Context) (int, error) {
 	return n, nil
 }
 
-// noteWindows tells that there are fewer windows than --chunks asks for.
+// noteWindows tells that there are fewer windows than --chunks asks for. Where there are none, nothing runs.
 func noteWindows(u *ui, source string, have, asked int) {
-	if asked > have {
+	if asked > have && have > 0 {
 		u.note("note: %s has %s, not %d", source, plural(have, "window"), asked)
 	}
 }

@@ -172,6 +172,7 @@ func (r *reportRun) tokenize(f *gguf.File, prompts []string) (err error) {
 	if r.ids, err = r.text.ids(tok); err != nil {
 		return err
 	}
+	noteWindows(r.u, "the text", r.options.Windows.Count(len(r.ids)), r.options.Windows.Chunks)
 	for i, text := range prompts {
 		var ids []int32
 		if r.c.Bool("chat") {

@@ -36,6 +36,15 @@ const LeastWindow = 3
 // ErrTooShort is returned for a text that does not fill one window.
 var ErrTooShort = errors.New("the text is too short")
 
+// Count is how many windows a text of n tokens has, Chunks at most; 0 if it does not fill one.
+func (o Windows) Count(n int) int {
+	list, err := o.cut(n, o.Context)
+	if err != nil {
+		return 0
+	}
+	return len(list)
+}
+
 // window is a stretch of a text: ids[start:end], of which those from ids[first] on are scored, each given all before it in the window.
 type window struct{ start, first, end int }
 
