@@ -25,9 +25,9 @@ type TensorReport struct {
 	Underflow uint64
 }
 
-// inputs are the files that the output must not replace: the checkpoint's weights, settings and vocabularies. An earlier output may stand
+// Inputs are the files that the output must not replace: the checkpoint's weights, settings and vocabularies. An earlier output may stand
 // among them.
-func (p *Plan) inputs() []string {
+func (p *Plan) Inputs() []string {
 	var paths []string
 	for i := range p.ckpt.Tensors {
 		if path := filepath.Join(p.ckpt.Dir, p.ckpt.Tensors[i].File); !slices.Contains(paths, path) {

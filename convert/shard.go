@@ -35,7 +35,7 @@ func (p *Plan) Size() (total uint64) {
 // whoever opens that finds the others; after an error or a cancellation none is left. Memory stays bounded by encode.Stream, whatever
 // the size of a tensor.
 func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport, error) {
-	files, err := gguf.CreateParts(path, p.parts, p.inputs()...)
+	files, err := gguf.CreateParts(path, p.parts, p.Inputs()...)
 	if err != nil {
 		return nil, err
 	}

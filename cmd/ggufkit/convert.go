@@ -120,6 +120,9 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 	}
 	r := describePlan(plan, path)
 	if c.Bool("dry-run") {
+		if err := creatableParts(path, max(len(r.Files), 1), plan.Inputs()...); err != nil {
+			return err
+		}
 		r.DryRun = true
 		for key, v := range plan.Meta.All() {
 			r.Meta = append(r.Meta, inspect.NewKV(key, v))

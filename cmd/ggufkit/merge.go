@@ -81,10 +81,13 @@ func merge(c *cli.Context, u *ui) error {
 	if r.Bytes, err = f.WriteSize(); err != nil {
 		return err
 	}
-	if !r.DryRun {
-		if err := writeMerged(c, u, f, path, r.Bytes); err != nil {
-			return err
-		}
+	if r.DryRun {
+		err = creatable(path, r.Parts...)
+	} else {
+		err = writeMerged(c, u, f, path, r.Bytes)
+	}
+	if err != nil {
+		return err
 	}
 	if c.Bool("json") {
 		return u.json(r)

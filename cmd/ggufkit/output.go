@@ -29,6 +29,13 @@ func creatable(path string, inputs ...string) error {
 	return err
 }
 
+// creatableParts is creatable for a model in so many files, named as gguf.PartPaths says. Room on the disk is not asked for: a plan may say how much it takes.
+func creatableParts(path string, count int, inputs ...string) error {
+	files, err := gguf.CreateParts(path, make([]gguf.Part, count), inputs...)
+	files.Abort()
+	return err
+}
+
 // writeFile makes a file by what write writes, whole or not at all. It may be none of the inputs.
 func writeFile(path string, write func(out *atomicfile.File) error, inputs ...string) error {
 	out, err := create(path, inputs...)

@@ -97,6 +97,9 @@ func quantizeFile(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer f.Close()
+	if err := creatable(out, in); err != nil { // before types are measured, and for a dry run
+		return err
+	}
 	plan, err := quantizePlan(c, u, f, o, target)
 	if err != nil {
 		return err

@@ -70,10 +70,13 @@ func split(c *cli.Context, u *ui) error {
 		r.Files = append(r.Files, convertedFile{path, parts[i].Bytes, parts[i].Hi - parts[i].Lo})
 		r.Bytes += parts[i].Bytes
 	}
-	if !r.DryRun {
-		if err := writeParts(c, u, f, prefix, parts, r.Bytes); err != nil {
-			return err
-		}
+	if r.DryRun {
+		err = creatableParts(prefix, len(parts), f.Paths()...)
+	} else {
+		err = writeParts(c, u, f, prefix, parts, r.Bytes)
+	}
+	if err != nil {
+		return err
 	}
 	if c.Bool("json") {
 		return u.json(r)
