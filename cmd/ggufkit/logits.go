@@ -23,7 +23,7 @@ func logitsCommand(u *ui) *cli.Command {
 		Usage:     "compute the logits that follow each of some token ids",
 		UsageText: "ggufkit logits -m MODEL --ids 1,2,3 [-o FILE.bin] [flags]",
 		Description: `With -o all logits are written as raw little-endian float32, one row of the vocabulary's size per id.
-Without it the most likely next tokens after the last id are printed. The file needs no tokenizer.
+Without it, or with --top or --json beside it, the most likely next tokens after the last id are printed. The file needs no tokenizer.
 
 Examples:
   ggufkit logits -m model.gguf --ids 0,284,331 --precision exact -o logits.bin
@@ -55,29 +55,43 @@ func logits(c *cli.Context, u *ui) error {
 		return err
 	}
 	defer s.Close()
+	var last []float32
 	if path := c.String("output"); path != "" {
 		err := writeLogits(path, l.file.Path, func(emit func(int, []float32) error) error {
-			return s.AppendAll(ids, func(i int, row []float32) error { return cmp.Or(c.Context.Err(), emit(i, row)) })
+			return s.AppendAll(ids, func(i int, row []float32) error {
+				if i == len(ids)-1 {
+					last = slices.Clone(row)
+				}
+				return cmp.Or(c.Context.Err(), emit(i, row))
+			})
 		})
 		if err != nil {
 			return err
 		}
 		u.note("%s: %s of %d float32", path, plural(len(ids), "row"), l.model.Params.NVocab)
-		return nil
-	}
-	var last []float32
-	for piece := range slices.Chunk(ids, infer.DefaultBatch) { // so that many ids can be interrupted
-		if err := c.Context.Err(); err != nil {
-			return err
+		if !c.IsSet("top") && !c.Bool("json") {
+			return nil
 		}
-		if last, err = s.Append(piece); err != nil {
-			return err
-		}
+	} else if last, err = lastLogits(c, s, ids); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(last, func(x float32) bool { return !finite(float64(x)) }) { // which cannot be ranked
 		return &infer.LogitsError{Path: l.file.Path, Where: "the last id"}
 	}
 	return printTop(c, u, topTokens(last, c.Int("top"), pieces(l)))
+}
+
+// lastLogits are those that follow the last id.
+func lastLogits(c *cli.Context, s *infer.Session, ids []int32) (last []float32, err error) {
+	for piece := range slices.Chunk(ids, infer.DefaultBatch) { // so that many ids can be interrupted
+		if err := c.Context.Err(); err != nil {
+			return nil, err
+		}
+		if last, err = s.Append(piece); err != nil {
+			return nil, err
+		}
+	}
+	return last, nil
 }
 
 // parseIDs reads "1,2,3".
