@@ -25,7 +25,7 @@ With prompts it shows where the models' greedy answers part from the base's, and
 elsewhere. --json prints the same figures.
 
 The models run one after the other. What the base predicts is kept in a temporary file in the form of compare's small base files; the error
-that this adds to a mean divergence is told.
+that this adds to a mean divergence is part of the +/- beside it, and told under the table. compare --base has none.
 
 Examples:
   ggufkit report -o report.html --base model-f16.gguf -f heldout.txt model-q8_0.gguf model-q4_k_m.gguf
@@ -94,7 +94,15 @@ func report(c *cli.Context, u *ui) error {
 	if c.Bool("json") {
 		return u.json(r)
 	}
-	return u.table(reportHeader, reportRows(r), reportHeader[2:]...)
+	if err := u.table(reportHeader, reportRows(r), reportHeader[2:]...); err != nil {
+		return err
+	}
+	var sampling eval.Number
+	for _, m := range r.Models {
+		sampling = max(sampling, m.KLDSampling)
+	}
+	u.printf("\n+/- of the divergence holds the error of the sample that is kept of the base's predictions, up to %.6f; compare --base has none\n", sampling)
+	return nil
 }
 
 // reportRun is a run of report: what is asked of every model.
