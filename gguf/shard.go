@@ -144,9 +144,9 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 	name, ok := strings.CutSuffix(f.Path, suffix)
 	switch {
 	case !ok:
-		return nil, lost{f.splitFault(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), hint("give the parts their names back"))}
+		return nil, lost{f.incomplete(keySplitNo, fmt.Sprintf("part %d of %d is not named *%s, so that the others cannot be found", no+1, count, suffix), hint("give the parts their names back"))}
 	case no != 0:
-		return nil, f.splitFault(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+partPath(name, 1, int(count), ending))
+		return nil, f.incomplete(keySplitNo, fmt.Sprintf("it is part %d of %d", no+1, count), "give the first part: "+partPath(name, 1, int(count), ending))
 	}
 	paths := make([]string, count)
 	var missing []string
@@ -162,7 +162,7 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 		if len(missing) > some {
 			list += " ..."
 		}
-		return nil, lost{f.splitFault(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), hint("put all parts into one folder"))}
+		return nil, lost{f.incomplete(keySplitCount, fmt.Sprintf("%d of %d parts are missing: %s", len(missing), count, list), hint("put all parts into one folder"))}
 	}
 	return paths, nil
 }
@@ -173,12 +173,25 @@ type lost struct{ error }
 func (l lost) Unwrap() error        { return l.error }
 func (l lost) Is(target error) bool { return target == fs.ErrNotExist }
 
-// splitFault is an error about a key of a split file.
+// splitFault is an error about a key of a split file that contradicts others.
 func (f *File) splitFault(key, text, hint string) error {
-	err := f.Meta.fault(key, fmt.Errorf("%w: %s", ErrSplit, text))
+	return f.splitError(key, fmt.Errorf("%w: %s", ErrSplit, text), hint)
+}
+
+// incomplete is an error about a sound part that is not all of the model.
+func (f *File) incomplete(key, text, hint string) error { return f.splitError(key, alone(text), hint) }
+
+func (f *File) splitError(key string, err error, hint string) error {
+	err = f.Meta.fault(key, err)
 	err.(*Error).Hint = hint
 	return err
 }
+
+// alone is ErrSplit without its text, for files whose keys are consistent.
+type alone string
+
+func (a alone) Error() string        { return string(a) }
+func (a alone) Is(target error) bool { return target == ErrSplit }
 
 // splitKey is a key of a part and its value.
 type splitKey struct {

@@ -201,4 +201,21 @@ func TestPartsValues(t *testing.T) {
 	if v, err = CheckValues(paths[0]); err != nil || v.Checked != 3 {
 		t.Errorf("%+v, %v", v, err)
 	}
+	// A part can be checked alone, a first one where others are missing.
+	want.File = ""
+	if v, err = CheckValues(paths[1]); err != nil || v.Checked != 1 || len(v.Bad) != 1 || v.Bad[0] != want {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := os.Remove(paths[2]); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = CheckValues(paths[0]); err != nil || v.Checked != 1 || len(v.Bad) != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	if err := os.WriteFile(paths[2], nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = CheckValues(paths[0]); err == nil {
+		t.Errorf("%+v", v)
+	}
 }

@@ -1,7 +1,9 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/quantize/encode"
@@ -30,9 +32,10 @@ type BadValue struct {
 
 // CheckValues decodes every tensor of the file at path and looks for NaN and infinities. It finds the scale of a block that
 // is not finite too: all elements of the block are products with it, and none of those is finite, not even that with 0.
-// Tensors of integers have nothing to find. The error is for a file that cannot be opened or is big-endian.
+// Tensors of integers have nothing to find. With the first part of a split model it looks at all that Read reports as one. The error is for a file that
+// cannot be opened or is big-endian.
 func CheckValues(path string) (*Values, error) {
-	f, err := gguf.OpenModel(path)
+	f, err := openAlone(path)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +70,23 @@ func CheckValues(path string) (*Values, error) {
 		}
 	}
 	return v, nil
+}
+
+// openAlone opens the model that a file begins, or the file alone where it is a later part, or others are not there.
+func openAlone(path string) (*gguf.File, error) {
+	f, err := gguf.Open(path)
+	if err != nil || partOf(f.Meta).later() {
+		return f, err
+	}
+	whole, err := f.Join()
+	switch {
+	case err == nil:
+		return whole, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return f, nil
+	}
+	f.Close()
+	return nil, err
 }
 
 // checkTensor counts the values of a tensor that are not finite and describes the first.

@@ -125,7 +125,7 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 		parts = append(parts, func() error { return printTokens(u, r.Tokens) })
 	}
 	if r.Values != nil {
-		parts = append(parts, func() error { return printValues(u, r.Values) })
+		parts = append(parts, func() error { return printValues(u, r) })
 	}
 	if r.Memory != nil {
 		parts = append(parts, func() error { return printMemory(u, r.Memory) })
@@ -268,8 +268,12 @@ func printDefects(u *ui, defects []inspect.Defect) error {
 	return u.table([]string{"defect", "offset", "where", "what"}, rows, "offset")
 }
 
-func printValues(u *ui, v *inspect.Values) error {
-	u.printf("values checked in %s, %d with NaN or infinite values\n", plural(v.Checked, "tensor"), len(v.Bad))
+func printValues(u *ui, r *inspect.Report) error {
+	v, of := r.Values, ""
+	if p := r.Part; p != nil {
+		of = fmt.Sprintf(" of part %d of %d alone", p.No, p.Count)
+	}
+	u.printf("values checked in %s%s, %d with NaN or infinite values\n", plural(v.Checked, "tensor"), of, len(v.Bad))
 	for _, name := range v.Unchecked {
 		u.printf("not checked, since the type cannot be decoded: %s\n", visible(name))
 	}
