@@ -77,7 +77,7 @@ func compare(c *cli.Context, u *ui) error {
 		}
 		defer out.Abort()
 		if run.save, err = eval.NewBaseWriter(out, form, run.ids, run.windows, run.model.model.Params.NVocab); err != nil {
-			return err
+			return run.text.ofText(err)
 		}
 		verdict := run.measure()
 		if verdict != nil && !isVerdict(verdict) {
@@ -157,7 +157,7 @@ func (r *comparison) open() (err error) {
 		}
 	}
 	if c.IsSet("file") {
-		if r.text, err = fileText(c, u); err != nil {
+		if r.text, err = measuredText(c, u); err != nil {
 			return err
 		}
 	}
@@ -237,7 +237,7 @@ func (r *comparison) measure() error {
 	default:
 		result, err := eval.SaveBase(c.Context, r.model.model, r.ids, eval.PerplexityOptions{Windows: r.windows, Progress: tenths.perplexity}, r.save)
 		if err != nil {
-			return err
+			return r.text.ofText(err)
 		}
 		return printPerplexity(c, u, perplexityOutput{PerplexityResult: result}, nil)
 	}
@@ -248,7 +248,7 @@ func (r *comparison) measure() error {
 		},
 	})
 	if err != nil {
-		return err
+		return r.text.ofText(err)
 	}
 	checks, verdict := r.gate.check(d)
 	if checks == nil {

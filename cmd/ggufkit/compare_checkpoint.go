@@ -153,7 +153,7 @@ func proofIDs(c *cli.Context, u *ui, f *gguf.File) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := fileText(c, u)
+	text, err := measuredText(c, u)
 	if err != nil {
 		return nil, err
 	}

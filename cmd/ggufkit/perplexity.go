@@ -94,7 +94,7 @@ func perplexity(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	text, err := fileText(c, u)
+	text, err := measuredText(c, u)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func scoreChoices(c *cli.Context, u *ui, kind int) error {
 	if err != nil {
 		return err
 	}
-	text, err := fileText(c, u)
+	text, err := measuredText(c, u)
 	if err != nil {
 		return err
 	}

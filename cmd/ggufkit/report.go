@@ -129,7 +129,7 @@ func newReportRun(c *cli.Context, u *ui) (*reportRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	if run.text, err = fileText(c, u); err != nil {
+	if run.text, err = measuredText(c, u); err != nil {
 		return nil, err
 	}
 	for i, path := range append([]string{c.String("base")}, c.Args().Slice()...) {
@@ -248,10 +248,11 @@ func (r *reportRun) with(path string, f func(eval.ReportSubject) error) error {
 	if err != nil {
 		return err
 	}
-	if err := f(eval.ReportSubject{File: l.file, Model: l.model, Tokenizer: tok}); err != nil {
-		return inFile(path, err)
+	err = f(eval.ReportSubject{File: l.file, Model: l.model, Tokenizer: tok})
+	if err == nil || errors.Is(err, eval.ErrTooShort) {
+		return r.text.ofText(err)
 	}
-	return nil
+	return inFile(path, err)
 }
 
 // progress tells how far a model is.

@@ -10,8 +10,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/infer/eval"
 	"github.com/ggufkit/ggufkit/tokenizer"
 	"github.com/urfave/cli/v2"
 )
@@ -109,6 +111,29 @@ func fileText(c *cli.Context, u *ui) (s source, err error) {
 		s.text, err = readText(c.Context, s.name)
 	}
 	return s, err
+}
+
+// measuredText is fileText for a text that a model is measured on: something must be there, and a model is none.
+func measuredText(c *cli.Context, u *ui) (source, error) {
+	s, err := fileText(c, u)
+	switch {
+	case err != nil:
+		return s, err
+	case s.text == "":
+		return s, fmt.Errorf("%s is empty\nhint: -f names the text; - reads what is piped in", s.name)
+	// A text may start with these letters. In a file the version follows, of which some bytes are 0.
+	case len(s.text) >= 8 && s.text[:4] == "GGUF" && strings.Contains(s.text[4:8], "\x00"):
+		return s, usagef("-m names the model, -f the text that it is measured on", "--file %s: a GGUF file, not a text", c.String("file"))
+	}
+	return s, nil
+}
+
+// ofText names the text in an error that tells that it is too short.
+func (s source) ofText(err error) error {
+	if errors.Is(err, eval.ErrTooShort) {
+		return inFile(s.name, err)
+	}
+	return err
 }
 
 // ids are the tokens of the text.
