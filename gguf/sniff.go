@@ -15,6 +15,7 @@ const (
 	hintConvert  = "make a GGUF file from the checkpoint with: ggufkit convert"
 	hintAddress  = "download it again, from an address that gives the file itself (on Hugging Face: .../resolve/..., not .../blob/...)"
 	hintOld      = "it is older than GGUF (August 2023): convert the original checkpoint again"
+	hintZeros    = "the file is damaged, or a download that was not finished: download or copy it again"
 	hintUnpack   = "unpack it first"
 )
 
@@ -33,7 +34,6 @@ var kinds = []struct{ prefix, what, hint string }{
 	{"\x28\xb5\x2f\xfd", "zstd-compressed data", hintUnpack},
 	{"\xfd7zXZ\x00", "xz-compressed data", hintUnpack},
 	{"BZh", "bzip2-compressed data", hintUnpack},
-	{"\x00\x00\x00\x00\x00\x00\x00\x00", "zero bytes: a download that reserved its space and was not finished", hintDownload},
 }
 
 // lfsMagic begins a pointer that git LFS leaves in place of a large file.
@@ -55,6 +55,9 @@ func sniff(head []byte, size uint64) (what, hint string) {
 		if bytes.HasPrefix(head, []byte(k.prefix)) {
 			return "it is " + k.what, k.hint
 		}
+	}
+	if bytes.HasPrefix(head, make([]byte, 8)) {
+		return "it begins with zero bytes", hintZeros
 	}
 	if bytes.HasPrefix(head, []byte(lfsMagic)) {
 		return lfsPointer(head)
