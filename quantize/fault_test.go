@@ -170,6 +170,14 @@ func TestRefusedSources(t *testing.T) {
 	if _, err := NewPlan(open(t, in), options(t, "Q8_0")); err == nil || !strings.Contains(err.Error(), "one of 3 parts") {
 		t.Errorf("a part: %v", err)
 	}
+	writeModel(t, in, nil, nil)
+	_, err := NewPlan(open(t, in), options(t, "Q8_0"))
+	_, err2 := NewTargetPlan(t.Context(), open(t, in), Options{}, Target{BPW: 5}, RunOptions{})
+	for _, err := range []error{err, err2} {
+		if err == nil || !strings.HasPrefix(err.Error(), in+": the file has no tensors: there is nothing to quantize\nhint: ") {
+			t.Errorf("a vocabulary: %v", err)
+		}
+	}
 	// The type of activations is not one of files, and there is no codec for it.
 	writeSparse(t, in, gguf.Tensor{Name: "blk.0.ffn_up.weight", Type: gguf.Q8_1, Shape: []uint64{256, 4}})
 	o := options(t, "Q8_0")

@@ -57,7 +57,7 @@ type Plan struct {
 
 // NewPlan decides what becomes of every tensor of f, which must stay open until Run has returned. Metadata is kept in order but for
 // general.file_type and general.quantization_version, which are set, and split.*, which is removed. It fails for a source
-// that is quantized already (ErrRequantize), tensors of a type that cannot be decoded or encoded, and as mix.Choose does.
+// that is quantized already (ErrRequantize) or has no tensors, for tensors of a type that cannot be decoded or encoded, and as mix.Choose does.
 func NewPlan(f *gguf.File, o Options) (*Plan, error) {
 	p, err := newPlan(f, o)
 	if err != nil {
@@ -222,6 +222,9 @@ func (p *Plan) checkRequantize(allow bool) error {
 func checkSource(f *gguf.File) error {
 	if n, err := f.Meta.Uint("split.count"); err == nil && n > 1 {
 		return fmt.Errorf("the file is one of %d parts\nhint: open all of them by the first one", n)
+	}
+	if len(f.Tensors) == 0 {
+		return errors.New("the file has no tensors: there is nothing to quantize\nhint: give the file that has the weights")
 	}
 	if !littleEndian(f) {
 		return errors.New("the file is big-endian\nhint: gguf-convert-endian of the Python package gguf makes it little-endian")
