@@ -56,8 +56,11 @@ func nearestFlag(cmd *cli.Command, word string) string {
 }
 
 // flagFor is the start of a hint to the flag that a text or a file needs in front, "" unless the command has one that was not given, and takes
-// no arguments.
+// no arguments. With a target of quantize it is the type that is one argument too many.
 func flagFor(c *cli.Context, most int) string {
+	if c.NArg() > most && targeted(c) {
+		return "leave out the type, the target chooses types; "
+	}
 	if most != 0 || c.NArg() == 0 {
 		return ""
 	}
