@@ -406,6 +406,9 @@ func TestDotMatchesReference(t *testing.T) {
 					d.hop = r.IntN(4) * (d.stride + int(info.Bytes))
 					size := 3*d.hop + (d.rows-1)*d.stride + row
 					d.data = guarded(t, size)
+					if r.IntN(2) == 0 {
+						d.data = guardedStart(t, size)
+					}
 					fill(r, typ, d.data)
 					d.ldy = 4*d.rows + r.IntN(2)
 					d.y = guardedFloats(t, make([]float32, (columns-1)*d.ldy+4*d.rows))

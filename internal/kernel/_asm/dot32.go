@@ -32,15 +32,19 @@ func (d *dot) acc(c int) int { return 8 + c }
 // weights puts the 32 weights of rows r and r+2 into Yto, the first halves, and the next register; it may use Y4 and Y5.
 type weights func(d *dot, r, to int)
 
-// lanes loads 16 bytes of rows r and r+2. One of the loads has 32 bytes, all of the block: a blend from memory is cheaper than VINSERTI128, of which
-// Zen 3 starts one in a cycle.
+// lanes loads 16 bytes of rows r and r+2. Where the block has 32 before or behind, one of the loads takes these: a blend from memory is cheaper than
+// VINSERTI128, of which Zen 3 starts one in a cycle.
 func (d *dot) lanes(r, offset, to int) {
-	if offset+32 <= d.bytes {
+	switch {
+	case offset+32 <= d.bytes:
 		d.p("VBROADCASTI128 %s, Y%d", d.w(r+2, offset), to)
 		d.p("VPBLENDD $0x0F, %s, Y%d, Y%d", d.w(r, offset), to, to)
-	} else {
+	case offset >= 16:
 		d.p("VMOVDQU %s, X%d", d.w(r, offset), to)
 		d.p("VPBLENDD $0xF0, %s, Y%d, Y%d", d.w(r+2, offset-16), to, to)
+	default:
+		d.p("VMOVDQU %s, X%d", d.w(r, offset), to)
+		d.p("VINSERTI128 $1, %s, Y%d, Y%d", d.w(r+2, offset), to, to)
 	}
 }
 
