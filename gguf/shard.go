@@ -388,7 +388,7 @@ func (j *joined) Close() error {
 // Reader reads the bytes of a File in pieces, without its mapping: they do not count as memory of the process, and a file that becomes
 // shorter meanwhile is an error.
 type Reader struct {
-	files []*os.File
+	files []wholeFile
 	spans
 }
 
@@ -405,7 +405,7 @@ func (f *File) Reopen() (*Reader, error) {
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
-		r.files = append(r.files, file)
+		r.files = append(r.files, wholeFile{file, p.Size})
 		if st, err := file.Stat(); err != nil || uint64(st.Size()) != p.Size {
 			if err == nil {
 				err = fmt.Errorf("%s: the file has changed: it has %d bytes and had %d", p.Path, st.Size(), p.Size)

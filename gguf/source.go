@@ -42,8 +42,7 @@ type mapping interface {
 
 // mapped is a mapped file. Where the address space is too small for all of it, ranges are mapped as they are asked for.
 type mapped struct {
-	*os.File
-	size  uint64
+	wholeFile
 	whole *mmap.Mapping // nil when only parts are mapped
 
 	mu    sync.Mutex
@@ -79,7 +78,7 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 	if err := checkRegular(f.Name(), st); err != nil {
 		return nil, err
 	}
-	m := &mapped{File: f, size: uint64(st.Size()), parts: map[[2]uint64]*mmap.Mapping{}}
+	m := &mapped{wholeFile: wholeFile{f, uint64(st.Size())}, parts: map[[2]uint64]*mmap.Mapping{}}
 	if large || m.size <= maxWhole {
 		if m.whole, err = mmap.Map(f, 0, st.Size()); err != nil {
 			return nil, err
@@ -111,6 +110,21 @@ func checkRegular(path string, st fs.FileInfo) error {
 		e.Err, e.Hint = fmt.Errorf("%w: it is a folder", ErrMagic), "name a .gguf file in it; 'ggufkit convert' makes one of a checkpoint folder"
 	}
 	return e
+}
+
+// wholeFile is a file of a known size.
+type wholeFile struct {
+	*os.File
+	size uint64
+}
+
+// ReadAt reads as os.File does; that the file ends before its size is an error which is not io.EOF.
+func (f wholeFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if err == io.EOF && uint64(off)+uint64(n) < f.size {
+		err = mmap.Cut(f.Name(), off+int64(n), int64(f.size))
+	}
+	return n, err
 }
 
 func (m *mapped) Size() uint64 { return m.size }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"unsafe"
 )
@@ -29,6 +30,8 @@ func (e *FaultError) Error() string {
 // Only faults of the calling goroutine, and of those whose panics are raised again in it (the loops of package par), become errors. A goroutine or
 // coroutine that f starts needs a Guard of its own.
 func Guard(f func() error) (err error) {
+	open.enter()
+	defer open.leave()
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
@@ -55,9 +58,39 @@ func faultOf(v any) *FaultError {
 // open is all mappings, to find the file that an address belongs to.
 var open registry
 
+// registry has the mappings that are open, and those closed since the outermost Guard began: deferred calls close them before the fault is looked at.
 type registry struct {
-	mu   sync.Mutex
-	list map[*Mapping]struct{}
+	mu     sync.Mutex
+	list   map[*Mapping]struct{}
+	guards int
+	closed []place
+}
+
+// place is where a mapping lies or lay.
+type place struct {
+	start, length uintptr
+	path          string
+	offset, size  int64 // of the region in the file, of the file
+}
+
+func (m *Mapping) place() place {
+	return place{
+		start: uintptr(unsafe.Pointer(unsafe.SliceData(m.region))), length: uintptr(len(m.region)), path: m.path, offset: m.offset, size: m.size,
+	}
+}
+
+func (r *registry) enter() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.guards++
+}
+
+func (r *registry) leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.guards--; r.guards == 0 {
+		r.closed = nil
+	}
 }
 
 func (r *registry) add(m *Mapping) {
@@ -73,22 +106,37 @@ func (r *registry) remove(m *Mapping) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.list, m)
+	if r.guards > 0 {
+		r.closed = append(r.closed, m.place())
+	}
 }
 
-// fault describes a fault at an address; nil if no mapping has it.
+// fault describes a fault at an address; nil if no mapping has or had it.
 func (r *registry) fault(addr uintptr) *FaultError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for m := range r.list {
-		start := uintptr(unsafe.Pointer(unsafe.SliceData(m.region)))
-		if addr < start || addr-start >= uintptr(len(m.region)) {
-			continue
+		if p := m.place(); addr-p.start < p.length {
+			return p.fault(addr)
 		}
-		e := &FaultError{Path: m.path, Offset: m.offset + int64(addr-start), had: m.size, has: m.size}
-		if st, err := os.Stat(m.path); err == nil {
-			e.has = st.Size()
+	}
+	for _, p := range slices.Backward(r.closed) {
+		if addr-p.start < p.length {
+			return p.fault(addr)
 		}
-		return e
 	}
 	return nil
+}
+
+func (p place) fault(addr uintptr) *FaultError {
+	return Cut(p.path, p.offset+int64(addr-p.start), p.size)
+}
+
+// Cut describes bytes from an offset on that a file of a known size should have and does not give.
+func Cut(path string, offset, size int64) *FaultError {
+	e := &FaultError{Path: path, Offset: offset, had: size, has: size}
+	if st, err := os.Stat(path); err == nil {
+		e.has = st.Size()
+	}
+	return e
 }

@@ -113,3 +113,27 @@ func TestGuardPasses(t *testing.T) {
 		}()
 	}
 }
+
+// Deferred calls that close the mapping while the fault's panic passes do not hide whose it is.
+func TestGuardOfClosed(t *testing.T) {
+	path, _ := file(t, 1<<20)
+	err := Guard(func() error {
+		m, err := Open(path)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if err := os.Truncate(path, 5000); err != nil {
+			return err
+		}
+		sink = m.Bytes()[1<<20-1]
+		return nil
+	})
+	var fault *FaultError
+	if !errors.As(err, &fault) || fault.Path != path {
+		t.Fatal(err)
+	}
+	if open.closed != nil || open.guards != 0 {
+		t.Errorf("%d places, %d guards are left", len(open.closed), open.guards)
+	}
+}
