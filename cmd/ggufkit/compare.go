@@ -71,7 +71,7 @@ func compare(c *cli.Context, u *ui) error {
 		return err
 	}
 	if path := c.String("save-base"); path != "" {
-		out, err := create(path, c.String("model"), c.String("base"))
+		out, err := create(path, run.gate.inputs()...)
 		if err != nil {
 			return err
 		}

@@ -100,6 +100,9 @@ func newGate(c *cli.Context, subject string, empty any) (*gate, error) {
 	if len(g.limits) == 0 && (c.IsSet("junit") || c.IsSet("markdown") || c.IsSet("limits")) {
 		return nil, usagef("give limits by --limit, --limits or --baseline", "there is nothing to check")
 	}
+	if path := c.String("junit"); path != "" && path == c.String("markdown") {
+		return nil, usagef("give each a name of its own", "--junit and --markdown name one file: %s", path)
+	}
 	return g, errors.Join(creatable(c.String("junit"), g.inputs()...), creatable(c.String("markdown"), g.inputs()...))
 }
 
@@ -120,7 +123,11 @@ func (g *gate) check(result any) (checks []eval.Check, err error) {
 
 // inputs are the files that no report may replace.
 func (g *gate) inputs() []string {
-	return []string{g.c.String("model"), g.c.String("file"), g.c.String("limits"), g.c.String("baseline")}
+	var paths []string
+	for _, flag := range []string{"model", "file", "limits", "baseline", "base", "base-file"} {
+		paths = append(paths, g.c.String(flag))
+	}
+	return paths
 }
 
 // write writes the report that a flag asks for.
