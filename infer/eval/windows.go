@@ -58,7 +58,7 @@ func (o Windows) cut(n, limit int) ([]window, error) {
 	case o.Stride < 0 || o.Stride > o.Context:
 		return nil, fmt.Errorf("a stride of %d tokens, expected 1 to the window's %d", o.Stride, o.Context)
 	case n < o.Context:
-		return nil, fmt.Errorf("%w: %d tokens, a window needs at least %d tokens\nhint: give more text or a smaller context", ErrTooShort, n, o.Context)
+		return nil, fmt.Errorf("%w: a window needs at least %d tokens, the text has %d\nhint: give more text or a smaller context", ErrTooShort, o.Context, n)
 	}
 	var list []window
 	if o.Stride == 0 {
