@@ -96,7 +96,6 @@ func TestEmptyLists(t *testing.T) {
 	for list, args := range map[string][]string{
 		"meta tensors":        {"inspect", path, "--json"},
 		"meta tensors tokens": {"inspect", path, "--json", "--meta", "--tensors", "--tokens"},
-		"tensors":             {"quantize", path, path + ".out", "Q8_0", "--json"},
 	} {
 		stdout, _ := execute(t, 0, args...)
 		var got map[string]any
