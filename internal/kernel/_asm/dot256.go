@@ -270,12 +270,12 @@ func (d *dot) nibbleRun(r, offset int) {
 	}
 }
 
-// addHalves adds products of weights whose groups have one scale.
-func (d *dot) addHalves(r, to int) {
+// addHalves adds products of weights whose groups have one scale; add is VPADDW or VPADDD.
+func (d *dot) addHalves(r, to int, add string) {
 	p := d.product(r, 0)
-	d.p("VPADDW Y%d, Y%d, Y%d", p+1, p, p)
-	d.p("VPADDW Y%d, Y%d, Y%d", p+3, p+2, p+2)
-	d.interleave("DQ", "VPADDW", p, p+2, p+1, to)
+	d.p("%s Y%d, Y%d, Y%d", add, p+1, p, p)
+	d.p("%s Y%d, Y%d, Y%d", add, p+3, p+2, p+2)
+	d.interleave("DQ", add, p, p+2, p+1, to)
 }
 
 var superBlockQ4_K = &superBlock{
@@ -284,7 +284,7 @@ var superBlockQ4_K = &superBlock{
 	header: headerScales6Lanes,
 	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run) },
 	group:  consecutive,
-	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to) },
+	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to, "VPADDW") },
 	join:   "QDQ",
 	add:    "VPADDW", // 8 * 2*15*127 in a word
 	prepare: func(d *dot, r, half int) {
@@ -315,7 +315,7 @@ var superBlockQ5_K = &superBlock{
 	},
 	group: consecutive,
 	sum: func(d *dot, r, run, to int) {
-		d.addHalves(r, to) // 4 * 2*31*127 in a word
+		d.addHalves(r, to, "VPADDW") // 4 * 2*31*127 in a word
 		d.scaleWords(r, d.temp(r, 0), 2*run, 2*run+1, 2*run, 2*run+1)
 		d.p("VPMADDWD Y%d, Y%d, Y%d", d.temp(r, 0), to, to)
 	},
@@ -539,14 +539,9 @@ var superBlockIQ4_XS = &superBlock{
 	},
 	group:  consecutive,
 	signed: true,
-	sum: func(d *dot, r, _, to int) {
-		p := d.product(r, 0)
-		d.p("VPADDD Y%d, Y%d, Y%d", p+1, p, p)
-		d.p("VPADDD Y%d, Y%d, Y%d", p+3, p+2, p+2)
-		d.interleave("DQ", "VPADDD", p, p+2, p+1, to)
-	},
-	join: "QDQ",
-	add:  "VPADDD",
+	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to, "VPADDD") },
+	join:   "QDQ",
+	add:    "VPADDD",
 	prepare: func(d *dot, r, half int) {
 		shift := func(name string, first, step int) string {
 			return d.constant(fmt.Sprintf("%s%d", name, half), dwordsOf(func(i int) uint32 { return uint32(first + step*(4*half+i%4)) })...)
