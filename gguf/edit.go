@@ -65,20 +65,30 @@ const hintCopy = "-o OUT writes a changed copy elsewhere"
 
 // editInto writes the changed file to out.
 func editInto(path, out string, change func(*Meta) error) (EditResult, error) {
-	m, err := openMapped(path)
-	if err != nil {
-		return EditResult{}, err
-	}
-	f, err := openEditable(path, m)
+	f, err := openChanged(path, change)
 	if err != nil {
 		return EditResult{}, err
 	}
 	defer f.Close()
-	if err := applyChange(f, change); err != nil {
-		return EditResult{}, err
-	}
 	size, err := f.replace(out, append(PartsOf(path), path)...)
 	return EditResult{Size: size}, err
+}
+
+// openChanged opens a file to read and changes its metadata in memory.
+func openChanged(path string, change func(*Meta) error) (*File, error) {
+	m, err := openMapped(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openEditable(path, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := applyChange(f, change); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // openEditable reads the header of a mapped file and refuses defects that an edit must not carry on. It closes m on errors.
@@ -237,18 +247,11 @@ func (e *edit) overwrite(f *File, rw *os.File, region []byte) error {
 
 // TryEdit tells what Edit would refuse, and leaves the file as it is.
 func TryEdit(path string, change func(*Meta) error) error {
-	m, err := openMapped(path)
-	if err != nil {
-		return err
-	}
-	f, err := openEditable(path, m)
+	f, err := openChanged(path, change)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := applyChange(f, change); err != nil {
-		return err
-	}
 	_, err = f.rewriteAs(encoding{f.enc.order, true})
 	return err
 }
