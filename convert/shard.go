@@ -50,7 +50,7 @@ func (p *Plan) Run(ctx context.Context, path string, o Options) ([]TensorReport,
 	}
 	var reports []TensorReport
 	for i, part := range p.parts {
-		r, err := p.writePart(ctx, files[i], part, o, &run)
+		r, err := p.writePart(ctx, files.Files[i], part, o, &run)
 		if err != nil {
 			return nil, err
 		}

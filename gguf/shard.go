@@ -403,7 +403,7 @@ func (f *File) Reopen() (*Reader, error) {
 	for _, p := range parts {
 		file, err := os.Open(p.Path)
 		if err != nil {
-			return nil, errors.Join(err, r.Close())
+			return nil, errors.Join(unopened(p.Path, err), r.Close())
 		}
 		r.files = append(r.files, wholeFile{file, p.Size})
 		if st, err := file.Stat(); err != nil || uint64(st.Size()) != p.Size {

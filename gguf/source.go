@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/internal/mmap"
 )
 
@@ -87,6 +88,9 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 	return m, nil
 }
 
+// HintMissing is what to do about a file that is not there.
+const HintMissing = "check the name; without a folder in front it is looked for in the current one"
+
 // unopened is what is said of a file that cannot be opened.
 func unopened(path string, err error) *Error {
 	e := &Error{Path: path, Offset: noOffset, Err: err}
@@ -94,8 +98,11 @@ func unopened(path string, err error) *Error {
 	if errors.As(err, &cause) {
 		e.Err = cause.Err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		e.Hint = "check the name; without a folder in front it is looked for in the current one"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Hint = HintMissing
+	case atomicfile.TooManyOpen(err):
+		e.Hint = atomicfile.HintOpenFiles
 	}
 	return e
 }

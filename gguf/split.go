@@ -114,24 +114,23 @@ func PartPaths(path string, count int) []string {
 	return paths
 }
 
-// CreateParts starts the files of a model, named as PartPaths says, with room for all their bytes. They may be none of the inputs.
-func CreateParts(path string, parts []Part, inputs ...string) (atomicfile.Set, error) {
+// CreateParts starts the files of a model, named as PartPaths says, with room for all their bytes. They may be none of the inputs. What killed runs have left
+// of the same model is removed, also where it had another number of parts.
+func CreateParts(path string, parts []Part, inputs ...string) (*atomicfile.Set, error) {
 	if st, err := os.Stat(path); len(parts) > 1 && (strings.HasSuffix(path, "/") || err == nil && st.IsDir()) {
 		return nil, fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
 	}
-	var files atomicfile.Set
-	for i, name := range PartPaths(path, len(parts)) {
-		f, err := atomicfile.Create(name, inputs...)
-		if err == nil {
-			files = append(files, f)
-			err = f.Preallocate(parts[i].Bytes)
-		}
-		if err != nil {
-			files.Abort()
-			return nil, err
-		}
+	name := ModelName(path)
+	if len(parts) > 1 {
+		atomicfile.RemoveLeftovers(filepath.Dir(name), func(base string) bool {
+			return partName.MatchString(base) && ModelName(base) == filepath.Base(name)
+		})
 	}
-	return files, nil
+	outputs := make([]atomicfile.Output, len(parts))
+	for i, p := range PartPaths(path, len(parts)) {
+		outputs[i] = atomicfile.Output{Path: p, Bytes: parts[i].Bytes}
+	}
+	return atomicfile.CreateSet(name, outputs, inputs...)
 }
 
 // WritePart writes a part that Split made of f's tensors, as version 3, little-endian.

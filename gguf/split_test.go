@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
 )
 
 // A model of five tensors of 96 bytes with padding, and metadata of every kind that matters here.
@@ -89,7 +91,7 @@ func writeParts(t *testing.T, f *File, path string, parts []Part) []string {
 	}
 	defer files.Abort()
 	for i, p := range parts {
-		if err := f.WritePart(files[i], p); err != nil {
+		if err := f.WritePart(files.Files[i], p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -201,6 +203,41 @@ func TestCreatePartsRefuses(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("left behind: %v", entries)
+	}
+}
+
+// Parts that a killed run has left are removed by the next one of the same name, however many parts that has; other files are not.
+func TestPartsLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	ours := []string{"m-00001-of-00002.gguf.12-0123abcd.tmp", "m-00003-of-00004.gguf.12-0123abcd.tmp"}
+	others := []string{"m-00001-of-00004.gguf", "m.gguf.12-0123abcd.tmp", "mm-00001-of-00004.gguf.12-0123abcd.tmp", "m-x-00001-of-00004.gguf.12-0123abcd.tmp", "m-1-of-4.gguf.12-0123abcd.tmp"}
+	for _, name := range slices.Concat(ours, others) {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One that is being written now, by a run that has the name of one of the parts.
+	living, err := atomicfile.Create(filepath.Join(dir, "m-00004-of-00004.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Abort()
+	files, err := CreateParts(filepath.Join(dir, "m.gguf"), make([]Part, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files.Abort()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	want := slices.Sorted(slices.Values(append(others, filepath.Base(living.Name()))))
+	if slices.Sort(left); !slices.Equal(left, want) {
+		t.Errorf("%q, want %q", left, want)
 	}
 }
 

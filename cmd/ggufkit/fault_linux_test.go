@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -45,6 +47,41 @@ func TestFailedWrites(t *testing.T) {
 				t.Error("the input has changed")
 			}
 		})
+	}
+}
+
+// TestOpenFiles: a session that may not open all parts of a model at a time is told how to change that, and nothing is left behind.
+func TestOpenFiles(t *testing.T) {
+	in := demoF32(t)
+	dir := t.TempDir()
+	one := filepath.Join(dir, "one")
+	elapsed(t, "split", in, one, "--max-tensors", "1")
+	self := filepath.Join(dir, "ggufkit")
+	if err := os.Symlink(program(t).Path, self); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadDir(dir)
+	for _, limit := range []int{20, 44, 50, 70, 100} {
+		for _, args := range [][]string{
+			{"split", in, filepath.Join(dir, "two"), "--max-tensors", "1"},
+			{"quantize", one + "-00001-of-00038.gguf", filepath.Join(dir, "out.gguf"), "Q8_0"},
+		} {
+			cmd := &exec.Cmd{Path: "/bin/sh", Args: append([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d; exec "$0" "$@"`, limit), self}, args...)}
+			out, err := cmd.CombinedOutput()
+			if err == nil {
+				for _, name := range []string{"two-*", "out.gguf"} {
+					list, _ := filepath.Glob(filepath.Join(dir, name))
+					for _, path := range list {
+						_ = os.Remove(path)
+					}
+				}
+			} else if limit == 100 || !strings.Contains(string(out), "too many open files\nhint: let the session open more files at a time (ulimit -n)\n") {
+				t.Errorf("limit %d: %s: %s", limit, args[0], out)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != len(before) {
+				t.Errorf("limit %d: left behind: %v", limit, left)
+			}
+		}
 	}
 }
 

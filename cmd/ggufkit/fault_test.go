@@ -168,6 +168,54 @@ func TestKilledSplit(t *testing.T) {
 	}
 }
 
+// TestSplitsAtOnce: of runs that write the same parts at the same time, those that begin while another writes are refused, and what stands in the end
+// is all of one run.
+func TestSplitsAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var models [2]string
+	for i, kind := range []string{"f16", "bf16"} {
+		models[i] = filepath.Join(dir, kind+".gguf")
+		elapsed(t, "convert", filepath.Join("..", "..", "testdata", "demo"), "--type", kind, "-o", models[i])
+		elapsed(t, "split", models[i], filepath.Join(dir, kind), "--max-tensors", "5")
+	}
+	const tries = 8
+	refused := 0
+	for range tries {
+		var runs [2]*exec.Cmd
+		var says [2]bytes.Buffer
+		for i, model := range models {
+			runs[i] = program(t, "split", model, filepath.Join(dir, "out"), "--max-tensors", "5")
+			runs[i].Stderr = &says[i]
+			if err := runs[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		written := 0
+		for i, r := range runs {
+			if r.Wait() == nil {
+				written++
+			} else if refused++; !strings.Contains(says[i].String(), "another run is writing these files\nhint: wait until it has ended") {
+				t.Errorf("%s", &says[i])
+			}
+		}
+		parts, _ := filepath.Glob(filepath.Join(dir, "out-*"))
+		if written == 0 || len(parts) != 8 {
+			t.Fatalf("%d of 2 runs ended well, %d files", written, len(parts))
+		}
+		first := readFile(t, parts[0])
+		from := "f16"
+		if !bytes.Equal(first, readFile(t, filepath.Join(dir, "f16-00001-of-00008.gguf"))) {
+			from = "bf16"
+		}
+		for _, part := range parts {
+			if !bytes.Equal(readFile(t, part), readFile(t, strings.Replace(part, "out", from, 1))) {
+				t.Fatalf("part 1 is of the %s run, %s is not", from, part)
+			}
+		}
+	}
+	t.Logf("%d of %d runs were refused", refused, 2*tries)
+}
+
 // TestKilledEdit: a process that is killed while it edits in place leaves the old or the new bytes once the file is opened again.
 func TestKilledEdit(t *testing.T) {
 	in := demoF32(t)

@@ -32,7 +32,9 @@ func creatable(path string, inputs ...string) error {
 // creatableParts is creatable for a model in so many files, named as gguf.PartPaths says. Room on the disk is not asked for: a plan may say how much it takes.
 func creatableParts(path string, count int, inputs ...string) error {
 	files, err := gguf.CreateParts(path, make([]gguf.Part, count), inputs...)
-	files.Abort()
+	if err == nil {
+		files.Abort()
+	}
 	return err
 }
 

@@ -110,7 +110,7 @@ func writeParts(c *cli.Context, u *ui, f *gguf.File, prefix string, parts []gguf
 	defer bar.finish()
 	before := uint64(0)
 	for i, p := range parts {
-		out := &counted{ctx: c.Context, w: files[i], report: func(done uint64) { bar.set(before+done, total) }}
+		out := &counted{ctx: c.Context, w: files.Files[i], report: func(done uint64) { bar.set(before+done, total) }}
 		if err := f.WritePart(out, p); err != nil {
 			return err
 		}

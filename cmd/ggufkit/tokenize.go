@@ -169,7 +169,7 @@ func unread(path string, err error) error {
 	}
 	hint := ""
 	if errors.Is(err, fs.ErrNotExist) {
-		hint = "\nhint: check the name; without a folder in front it is looked for in the current one"
+		hint = "\nhint: " + gguf.HintMissing
 	}
 	return fmt.Errorf("%s: %w%s", path, cause.Err, hint)
 }

@@ -49,7 +49,8 @@ func Create(path string, inputs ...string) (*File, error) {
 			return nil, fmt.Errorf("%s: %w (%s)\nhint: choose another output name", path, ErrIsInput, in)
 		}
 	}
-	removeLeftovers(final)
+	base := tempBase(final)
+	RemoveLeftovers(filepath.Dir(final), func(name string) bool { return name == base })
 	f, err := createTemp(final)
 	if err != nil {
 		return nil, cannotCreate(path, filepath.Dir(final), err)
@@ -72,6 +73,8 @@ func cannotCreate(path, dir string, err error) error {
 		hint = "\nhint: make the folder " + dir + " first"
 	case ReadOnly(err):
 		hint = "\nhint: choose an output in a folder that may be written; " + dir + " may not"
+	case TooManyOpen(err):
+		hint = "\nhint: " + HintOpenFiles
 	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) {
@@ -79,6 +82,9 @@ func cannotCreate(path, dir string, err error) error {
 	}
 	return fmt.Errorf("%s: cannot be written: %w%s", path, err, hint)
 }
+
+// HintOpenFiles is what to do about an error that TooManyOpen knows.
+const HintOpenFiles = "let the session open more files at a time (ulimit -n)"
 
 // kind names what stands where a regular file is wanted.
 func kind(m fs.FileMode) string {
@@ -119,20 +125,21 @@ func Resolve(path string) (string, error) {
 // maxBase keeps temporary names under the 255 bytes that file systems allow.
 const maxBase = 200
 
-// tempPrefix is what temporary names for the final name start with: its (shortened) base and a dot.
-func tempPrefix(final string) string {
+// tempBase is what temporary names for the final name start with: its base, shortened.
+func tempBase(final string) string {
 	base := filepath.Base(final)
-	return base[:min(len(base), maxBase)] + "."
+	return base[:min(len(base), maxBase)]
 }
 
-var tempSuffix = regexp.MustCompile(`^(\d+)-[0-9a-f]{8}\.tmp$`)
+// tempName is a temporary name: base, process and a random number.
+var tempName = regexp.MustCompile(`^(?s)(.*)\.(\d+)-[0-9a-f]{8}\.tmp$`)
 
 // createTemp makes and locks a new temporary file.
 func createTemp(final string) (*os.File, error) {
 	const attempts = 100
 	var last error
 	for range attempts {
-		name := filepath.Join(filepath.Dir(final), fmt.Sprintf("%s%d-%08x.tmp", tempPrefix(final), os.Getpid(), rand.Uint32()))
+		name := filepath.Join(filepath.Dir(final), fmt.Sprintf("%s.%d-%08x.tmp", tempBase(final), os.Getpid(), rand.Uint32()))
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			last = err
@@ -161,22 +168,20 @@ func IsAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(st, now)
 }
 
-// removeLeftovers deletes temporary files for the final name that no living process holds. Failures are ignored: a
-// leftover costs space, not correctness.
-func removeLeftovers(final string) {
-	dir, prefix := filepath.Dir(final), tempPrefix(final)
+// RemoveLeftovers deletes the temporary files in a folder that no living process holds, for those outputs that of reports by their base name, of which
+// it sees the first 200 bytes. Failures are ignored: a leftover costs space, not correctness.
+func RemoveLeftovers(dir string, of func(base string) bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		name := e.Name()
-		if len(name) <= len(prefix) || name[:len(prefix)] != prefix || !e.Type().IsRegular() {
+		m := tempName.FindStringSubmatch(e.Name())
+		if m == nil || !e.Type().IsRegular() || !of(m[1]) {
 			continue
 		}
-		m := tempSuffix.FindStringSubmatch(name[len(prefix):])
-		if m != nil && abandoned(filepath.Join(dir, name), m[1]) {
-			os.Remove(filepath.Join(dir, name))
+		if path := filepath.Join(dir, e.Name()); abandoned(path, m[2]) {
+			os.Remove(path)
 		}
 	}
 }

@@ -222,16 +222,25 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// writeEnv makes the test binary start the output that it names and wait to be killed.
-const writeEnv = "GGUFKIT_TEST_WRITE"
+// writeEnv and setEnv make the test binary start the output, or the set of two, that they name and wait to be killed.
+const writeEnv, setEnv = "GGUFKIT_TEST_WRITE", "GGUFKIT_TEST_WRITE_SET"
 
 func TestMain(m *testing.M) {
+	var f *File
+	var err error
 	if path := os.Getenv(writeEnv); path != "" {
-		f, err := Create(path)
-		if err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+		f, err = Create(path)
+	} else if path := os.Getenv(setEnv); path != "" {
+		var s *Set
+		if s, err = CreateSet(path, []Output{{Path: path + "-1"}, {Path: path + "-2"}}); err == nil {
+			f = s.Files[0]
 		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if f != nil {
 		f.WriteString("half")
 		fmt.Println("ready")
 		time.Sleep(time.Hour) // not select{}, which the runtime takes for a deadlock and ends
@@ -239,15 +248,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A killed writer leaves nothing under the final name, and the next one removes what it left.
-func TestKilled(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "out")
+// startWriter starts a process that writes to path until it is killed; env says what.
+func startWriter(t *testing.T, env, path string) *exec.Cmd {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), writeEnv+"="+path)
+	cmd.Env = append(os.Environ(), env+"="+path)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -259,6 +268,13 @@ func TestKilled(t *testing.T) {
 	if _, err := stdout.Read(ready); err != nil || string(ready) != "ready\n" {
 		t.Fatalf("%q, %v", ready, err)
 	}
+	return cmd
+}
+
+// A killed writer leaves nothing under the final name, and the next one removes what it left.
+func TestKilled(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	cmd := startWriter(t, writeEnv, path)
 	create(t, path).Abort()
 	left := names(t, path)
 	if !strings.HasPrefix(left, "out.") {

@@ -80,6 +80,9 @@ func isTooLarge(err error) bool { return errors.Is(err, unix.EFBIG) }
 // ReadOnly reports whether an error says that a file or folder may not be written.
 func ReadOnly(err error) bool { return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) }
 
+// TooManyOpen reports whether an error says that the process, or the system, may open no more files at a time.
+func TooManyOpen(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }
+
 // available is the number of bytes that this user may still write to the disk of dir.
 func available(dir string) (uint64, bool) {
 	var st unix.Statfs_t

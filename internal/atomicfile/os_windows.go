@@ -66,6 +66,9 @@ func ReadOnly(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, windows.ERROR_WRITE_PROTECT)
 }
 
+// TooManyOpen reports whether an error says that the process may open no more files at a time.
+func TooManyOpen(err error) bool { return errors.Is(err, windows.ERROR_TOO_MANY_OPEN_FILES) }
+
 // available is the number of bytes that this user may still write to the disk of dir.
 func available(dir string) (uint64, bool) {
 	p, err := windows.UTF16PtrFromString(dir)

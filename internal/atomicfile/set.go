@@ -1,31 +1,94 @@
 package atomicfile
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
 // Set is several outputs that appear together, the first one last: whoever opens that finds the others.
-type Set []*File
+type Set struct {
+	Files []*File
+	lock  *setLock
+}
+
+// Output is a file of a Set.
+type Output struct {
+	Path  string
+	Bytes uint64 // of the whole file, 0 while unknown
+}
+
+// CreateSet starts outputs, each as Create does, with room for all of them. Of two runs that write the outputs called name, the later one is refused: the
+// names of their files would be given in turns, and what stands in the end could be some of each.
+func CreateSet(name string, outputs []Output, inputs ...string) (*Set, error) {
+	s := &Set{}
+	if len(outputs) > 1 {
+		lock, err := lockSet(name, outputs[0].Path)
+		if err != nil {
+			return nil, err
+		}
+		s.lock = lock
+	}
+	for _, o := range outputs {
+		f, err := Create(o.Path, inputs...)
+		if err != nil {
+			s.Abort()
+			return nil, err
+		}
+		s.Files = append(s.Files, f)
+	}
+	if err := s.preallocate(outputs); err != nil {
+		s.Abort()
+		return nil, err
+	}
+	return s, nil
+}
+
+// preallocate is Preallocate for all outputs. What each folder must hold is known before anything is reserved, so that the error tells all that is missing.
+func (s *Set) preallocate(outputs []Output) error {
+	total, files := map[string]uint64{}, map[string]int{}
+	for i, f := range s.Files {
+		dir := filepath.Dir(f.path)
+		total[dir] += outputs[i].Bytes
+		files[dir]++
+	}
+	for _, f := range s.Files {
+		dir := filepath.Dir(f.path)
+		if avail, ok := available(dir); ok && avail < total[dir] {
+			return &SpaceError{Path: f.path, Files: files[dir], Needed: total[dir], Available: avail}
+		}
+		total[dir] = 0 // asked once
+	}
+	for i, f := range s.Files {
+		if err := f.Preallocate(outputs[i].Bytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Abort removes the temporary files. After Commit it does nothing, so it can be deferred.
-func (s Set) Abort() {
-	for _, f := range s {
+func (s *Set) Abort() {
+	for _, f := range s.Files {
 		f.Abort()
 	}
+	s.lock.release()
+	s.lock = nil
 }
 
 // Commit gives all files their names, the first one last. If one cannot get it, the others lose theirs. Whoever is stopped in between leaves
 // no first file, not even one of an earlier run: it would stand for parts of two models. The data is on the disk by then, so that the time
 // in between is short.
-func (s Set) Commit() error {
+func (s *Set) Commit() error {
 	defer s.Abort()
-	for _, f := range s {
+	for _, f := range s.Files {
 		if err := f.Sync(); err != nil {
 			return err
 		}
 	}
-	if first := s[0].Path(); len(s) > 1 {
+	if first := s.Files[0].Path(); len(s.Files) > 1 {
 		if st, err := os.Lstat(first); err == nil && st.Mode().IsRegular() {
 			if err := os.Remove(first); err != nil {
 				return err
@@ -35,13 +98,63 @@ func (s Set) Commit() error {
 			}
 		}
 	}
-	for i := len(s) - 1; i >= 0; i-- {
-		if err := s[i].Commit(); err != nil {
-			for _, done := range s[i+1:] {
+	for i := len(s.Files) - 1; i >= 0; i-- {
+		if err := s.Files[i].Commit(); err != nil {
+			for _, done := range s.Files[i+1:] {
 				os.Remove(done.Path())
 			}
 			return err
 		}
 	}
 	return nil
+}
+
+// ErrInUse means that another run is writing the same outputs.
+var ErrInUse = errors.New("another run is writing these files")
+
+// setLock is an empty file beside the outputs of a Set that its writer has locked. The lock ends with its process; the file that a killed one leaves is
+// taken over by the next.
+type setLock struct {
+	f    *os.File
+	path string
+}
+
+// lockSet locks the outputs called name, of which path is the first.
+func lockSet(name, path string) (*setLock, error) {
+	l := &setLock{path: name + ".ggufkit-lock"}
+	for {
+		if st, err := os.Lstat(l.path); err == nil && (!st.Mode().IsRegular() || st.Size() > 0) {
+			return nil, fmt.Errorf("%s: cannot be written: %s is in the way, which no run has left\nhint: delete it, or choose another output name", path, l.path)
+		}
+		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666)
+		if errors.Is(err, fs.ErrPermission) {
+			if other, e := os.Open(l.path); e == nil { // another user's
+				f, err = other, nil
+			}
+		}
+		if err != nil {
+			return nil, cannotCreate(path, filepath.Dir(l.path), err)
+		}
+		// Where there are no locks, runs are not kept apart.
+		locked := TryLock(f)
+		if l.f = f; locked != ErrLocked && IsAt(f, l.path) {
+			return l, nil
+		}
+		f.Close()
+		if locked == ErrLocked {
+			return nil, fmt.Errorf("%s: cannot be written: %w\nhint: wait until it has ended, or choose another output name", path, ErrInUse)
+		}
+	}
+}
+
+// release lets other runs go on.
+func (l *setLock) release() {
+	if l == nil {
+		return
+	}
+	removed := os.Remove(l.path) == nil
+	l.f.Close()
+	if !removed {
+		os.Remove(l.path) // Windows removes closed files only
+	}
 }

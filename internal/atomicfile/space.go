@@ -12,7 +12,8 @@ var ErrNoSpace = errors.New("disk full")
 
 // SpaceError says that an output does not fit on its disk.
 type SpaceError struct {
-	Path string // of the output
+	Path  string // of the output, or the first of several
+	Files int    // that the bytes are needed for, where there are several
 	// Needed is the number of bytes that were wanted: the whole output before writing, else the rest of one write; 0 when unknown.
 	Needed uint64
 	// Available is the number of bytes that the disk has left for this user.
@@ -24,6 +25,9 @@ func (e *SpaceError) Error() string {
 	need := ""
 	if e.Needed > 0 {
 		need = fmt.Sprintf("%d bytes needed, ", e.Needed)
+	}
+	if e.Files > 1 {
+		need = fmt.Sprintf("%d bytes needed for %d files, ", e.Needed, e.Files)
 	}
 	return fmt.Sprintf("%s: %v: %s%d bytes available in %s\nhint: make room there, or write to another disk", e.Path, ErrNoSpace, need, e.Available, filepath.Dir(e.Path))
 }
