@@ -16,15 +16,6 @@ func (f *File) WriteTo(w io.Writer) (int64, error) {
 	return f.writeAs(w, encoding{binary.LittleEndian, true})
 }
 
-// WriteSize is the size of what WriteTo writes, in bytes.
-func (f *File) WriteSize() (uint64, error) {
-	r, err := f.rewriteAs(encoding{binary.LittleEndian, true})
-	if err != nil {
-		return 0, err
-	}
-	return r.size(), nil
-}
-
 // writeAs is WriteTo in either byte order.
 func (f *File) writeAs(w io.Writer, to encoding) (int64, error) {
 	r, err := f.rewriteAs(to)

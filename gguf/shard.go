@@ -269,6 +269,23 @@ func join(parts []*File, total uint64) (*File, error) {
 	return &whole, nil
 }
 
+// PartKey is a key of one file of a split model.
+type PartKey struct{ Path, Key string }
+
+// Dropped lists what only later parts of a split model say, in their order: keys that f.Meta does not have, or not with this type and value. Those that tell of
+// the part alone, split.* and the alignment, are none of them. Loaders read the metadata of the first part and no other.
+func (f *File) Dropped() (list []PartKey) {
+	own := []string{keySplitNo, keySplitCount, keySplitTensors, KeyAlignment}
+	for _, p := range f.parts[min(1, len(f.parts)):] {
+		for key, v := range p.Meta.All() {
+			if w, _ := f.Meta.Get(key); !slices.Contains(own, key) && !v.Equal(w) {
+				list = append(list, PartKey{p.Path, key})
+			}
+		}
+	}
+	return list
+}
+
 // Paths are the files that f was opened from: one, or all parts of a split model.
 func (f *File) Paths() []string {
 	if f.parts == nil {

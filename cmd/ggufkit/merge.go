@@ -17,8 +17,8 @@ func mergeCommand(u *ui) *cli.Command {
 		Name:      "merge",
 		Usage:     "make one file of the parts of a split model",
 		UsageText: "ggufkit merge (FIRST OUT | PART... -o OUT) [flags]",
-		Description: `FIRST is the first part, such as model-00001-of-00003.gguf; the others must stand beside it, and may be named too. Tensors and metadata stay as
-they are, the keys split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file. The command split makes
+		Description: `FIRST is the first part, such as model-00001-of-00003.gguf; the others must stand beside it, and may be named too. Tensors and the metadata of FIRST stay
+as they are, the keys split.* go. Commands that run, quantize or show a model take the first part as well: merging is for programs that want one file. The command split makes
 parts again.
 
 Examples:
@@ -78,13 +78,17 @@ func merge(c *cli.Context, u *ui) error {
 	if len(r.Parts) == 1 {
 		return fmt.Errorf("%s is one file already: there is nothing to merge", first)
 	}
-	if r.Bytes, err = f.WriteSize(); err != nil {
-		return err
+	// Laid out anew: what parts have between and behind their tensors, loaders would not take in one file.
+	whole, err := gguf.Split(f.Meta, slices.Clone(f.Tensors), gguf.PartLimits{})
+	if err != nil {
+		return inFile(first, err)
 	}
+	r.Bytes = whole[0].Bytes
+	noteDropped(u, f)
 	if r.DryRun {
 		err = creatable(path, r.Parts...)
 	} else {
-		err = writeMerged(c, u, f, path, r.Bytes)
+		err = writeMerged(c, u, f, path, whole[0])
 	}
 	if err != nil {
 		return err
@@ -96,17 +100,23 @@ func merge(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// writeMerged writes all parts as one file of total bytes.
-func writeMerged(c *cli.Context, u *ui, f *gguf.File, path string, total uint64) error {
+// writeMerged writes all parts as one file.
+func writeMerged(c *cli.Context, u *ui, f *gguf.File, path string, whole gguf.Part) error {
 	bar := u.progress("merging")
 	defer bar.finish()
 	return writeFile(path, func(out *atomicfile.File) error {
-		if err := out.Preallocate(total); err != nil {
+		if err := out.Preallocate(whole.Bytes); err != nil {
 			return err
 		}
-		_, err := f.WriteTo(&counted{ctx: c.Context, w: out, report: func(done uint64) { bar.set(done, total) }})
-		return err
+		return f.WritePart(&counted{ctx: c.Context, w: out, report: func(done uint64) { bar.set(done, whole.Bytes) }}, whole)
 	}, f.Paths()...)
+}
+
+// noteDropped tells of the metadata that a file made of all parts of a model does not have.
+func noteDropped(u *ui, f *gguf.File) {
+	for _, k := range f.Dropped() {
+		u.note("note: %s: key %q is left out: the metadata of a model is that of its first part", k.Path, k.Key)
+	}
 }
 
 // counted tells how much is written, and writes no more when its context is done.

@@ -100,6 +100,7 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	if err := creatable(out, in); err != nil { // before types are measured, and for a dry run
 		return err
 	}
+	noteDropped(u, f)
 	plan, err := quantizePlan(c, u, f, o, target)
 	if err != nil {
 		return err

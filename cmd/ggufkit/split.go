@@ -65,6 +65,7 @@ func split(c *cli.Context, u *ui) error {
 	if len(parts) == 1 {
 		return fmt.Errorf("%s fits one file: there is nothing to split\nhint: --max-size and --max-tensors say how much a part may hold", in)
 	}
+	noteDropped(u, f)
 	r := divided{Tensors: len(f.Tensors), DryRun: c.Bool("dry-run")}
 	for i, path := range gguf.PartPaths(prefix, len(parts)) {
 		r.Files = append(r.Files, convertedFile{path, parts[i].Bytes, parts[i].Hi - parts[i].Lo})
