@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +47,7 @@ func TestBadValues(t *testing.T) {
 		}
 		_, err = p.Run(t.Context(), filepath.Join(dir, "out.gguf"), RunOptions{Threads: 2})
 		bad := (*ValueError)(nil)
-		if !errors.As(err, &bad) || bad.Tensor != tt.x.name || bad.Row != tt.row || bad.Col != tt.col || bad.Count != tt.count {
+		if !errors.As(err, &bad) || bad.Tensor != tt.x.name || bad.Row != tt.row || bad.Col != tt.col || bad.Count != tt.count || !strings.HasPrefix(err.Error(), in+": tensor "+tt.x.name+": row ") {
 			t.Errorf("%v, want %s row %d col %d, %d values", err, tt.x.name, tt.row, tt.col, tt.count)
 		}
 		only(t, dir, "in.gguf")
@@ -104,6 +105,50 @@ func TestStoppedRun(t *testing.T) {
 		t.Errorf("truncated source: %v", err)
 	}
 	only(t, dir, "in.gguf", "out.gguf")
+}
+
+// A source that is cut while it is read is named first, as its part where it has several, then the tensor.
+func TestCutSource(t *testing.T) {
+	dir := t.TempDir()
+	in := filepath.Join(dir, "in.gguf")
+	writeModel(t, in, small(), nil)
+	whole := open(t, in)
+	parts, err := gguf.Split(whole.Meta, slices.Clone(whole.Tensors), gguf.PartLimits{Tensors: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := gguf.CreateParts(in, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Abort()
+	for i, p := range parts {
+		if err := whole.WritePart(files.Files[i], p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := files.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	paths := gguf.PartPaths(in, len(parts))
+	f, err := gguf.OpenModel(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := NewPlan(f, options(t, "Q8_0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Run(t.Context(), filepath.Join(dir, "out.gguf"), RunOptions{Progress: func(Progress) {
+		if err := os.Truncate(paths[1], 1); err != nil {
+			t.Error(err)
+		}
+	}})
+	want := paths[1] + ": tensor " + f.Tensors[2].Name + ": the file changed while it was read: it has 1 bytes, it had "
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
 }
 
 // limited takes some bytes and then says that the disk is full.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"sync"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/ggufkit/ggufkit/internal/mmap"
 	"github.com/ggufkit/ggufkit/quantize/encode"
 )
 
@@ -52,16 +54,17 @@ func (e *LimitError) Error() string {
 
 // ValueError reports NaN or infinite weights.
 type ValueError struct {
+	Path     string // of the file that has the tensor
 	Tensor   string
 	Row, Col uint64 // of the first
 	Value    float32
 	Count    uint64 // in the tensor
 }
 
-// Error names the tensor and the place of the first value.
+// Error names the file, the tensor and the place of the first value.
 func (e *ValueError) Error() string {
-	return fmt.Sprintf("tensor %s: row %d, column %d is %v (NaN or infinite values in this tensor: %d)\n"+
-		"hint: the weights are damaged: get a sound copy of the source", e.Tensor, e.Row, e.Col, e.Value, e.Count)
+	return fmt.Sprintf("%s: tensor %s: row %d, column %d is %v (NaN or infinite values in this tensor: %d)\n"+
+		"hint: the weights are damaged: get a sound copy of the source", e.Path, e.Tensor, e.Row, e.Col, e.Value, e.Count)
 }
 
 // Run carries out the plan and writes the result to path, which appears whole or, after any error, not at all. The
@@ -151,7 +154,7 @@ func (p *Plan) write(ctx context.Context, w io.Writer, src io.ReaderAt, o RunOpt
 			stats[i], err = encodeTensor(ctx, out, data, t, o.Threads, step)
 		}
 		if err != nil {
-			return nil, p.explain(err, t, data)
+			return nil, p.explain(err, i, data)
 		}
 	}
 	if err := out.Close(); err != nil {
@@ -220,14 +223,23 @@ func rowReader(data io.ReaderAt, t *TensorPlan) (func(lo, hi uint64, dst []float
 	}, nil
 }
 
-// explain gives an error the tensor's name, and a bad value its row and column.
-func (p *Plan) explain(err error, t *TensorPlan, data io.ReaderAt) error {
-	bad := (*encode.NonFiniteError)(nil)
-	if !errors.As(err, &bad) {
-		return fmt.Errorf("tensor %s: %w", t.Name, err)
+// explain gives an error about tensor i the file and the tensor, and a bad value its row and column. Errors that the system or a disk gives name their file.
+func (p *Plan) explain(err error, i int, data io.ReaderAt) error {
+	t := &p.Tensors[i]
+	path, _ := p.source.Place(&p.source.Tensors[i])
+	fault, bad := (*mmap.FaultError)(nil), (*encode.NonFiniteError)(nil)
+	switch {
+	case errors.As(err, &fault):
+		cut := *fault
+		cut.Where = "tensor " + t.Name
+		return &cut
+	case errors.Is(err, atomicfile.ErrNoSpace), errors.As(err, new(*fs.PathError)):
+		return err
+	case !errors.As(err, &bad):
+		return fmt.Errorf("%s: tensor %s: %w", path, t.Name, err)
 	}
 	n := t.Shape[0]
-	e := &ValueError{Tensor: t.Name, Row: bad.Index / n, Col: bad.Index % n, Value: bad.Value, Count: 1}
+	e := &ValueError{Path: path, Tensor: t.Name, Row: bad.Index / n, Col: bad.Index % n, Value: bad.Value, Count: 1}
 	if read, err := rowReader(data, t); err == nil {
 		e.Count = encode.CountNonFinite(read, n, t.Elements/n)
 	}

@@ -193,7 +193,7 @@ func (p *Plan) sample(ctx context.Context, src io.ReaderAt, i int, to gguf.Type,
 		bad.Index = place(bad.Index/n)*n + bad.Index%n
 	}
 	if err != nil {
-		return stats, p.explain(err, t, data)
+		return stats, p.explain(err, i, data)
 	}
 	return stats, nil
 }

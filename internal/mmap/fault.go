@@ -12,17 +12,22 @@ import (
 // FaultError is bytes of a mapping that could not be read: the file was cut after it had been mapped, or the disk or network it is on fails.
 type FaultError struct {
 	Path   string
-	Offset int64 // of the first of them, in the file, in bytes
-	had    int64 // bytes of the file when it was mapped
-	has    int64 // and now; had where that is not known
+	Where  string // in the file, such as a tensor; "" where that is not known
+	Offset int64  // of the first of them, in the file, in bytes
+	had    int64  // bytes of the file when it was mapped
+	has    int64  // and now; had where that is not known
 }
 
 func (e *FaultError) Error() string {
 	const hint = "\nhint: copy or convert it again, and change it no more while a command reads it"
-	if e.has <= e.Offset {
-		return fmt.Sprintf("%s: the file changed while it was read: it has %d bytes, it had %d%s", e.Path, e.has, e.had, hint)
+	place := e.Path + ": "
+	if e.Where != "" {
+		place += e.Where + ": "
 	}
-	return fmt.Sprintf("%s: the file changed while it was read, or its disk fails: byte %d could not be read%s", e.Path, e.Offset, hint)
+	if e.has <= e.Offset {
+		return fmt.Sprintf("%sthe file changed while it was read: it has %d bytes, it had %d%s", place, e.has, e.had, hint)
+	}
+	return fmt.Sprintf("%sthe file changed while it was read, or its disk fails: byte %d could not be read%s", place, e.Offset, hint)
 }
 
 // Guard calls f and returns its error, or a *FaultError if f reads bytes of a mapping that are no longer there. Other panics pass.
