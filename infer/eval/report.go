@@ -219,7 +219,7 @@ func (r *Reporter) Report() *Report {
 	return &out
 }
 
-// labelsOf gives each file its type for a name, or its file name where several have the same type; what is still the same is numbered.
+// labelsOf gives each file its type for a name, or the model's name by its file where several have the same type; what is still the same is numbered.
 func labelsOf(base ReportFile, models []ReportModel) []string {
 	files := []ReportFile{base}
 	for _, m := range models {
@@ -234,7 +234,7 @@ func labelsOf(base ReportFile, models []ReportModel) []string {
 	for i, f := range files {
 		label := f.Type
 		if types[label] > 1 {
-			label = f.File[:len(f.File)-len(filepath.Ext(f.File))]
+			label = gguf.ModelName(f.File)
 		}
 		if used[label]++; used[label] > 1 {
 			label = fmt.Sprintf("%s (%d)", label, used[label])
