@@ -276,7 +276,7 @@ func checkSplit(before, after *Meta, tensors int) error {
 		return err
 	}
 	gone := !slices.ContainsFunc(keys, after.Has)
-	if n, err := before.UintOr(keySplitCount, 0); err == nil && n > 1 && !(gone && staleSplit(before, tensors)) {
+	if n, err := before.UintOr(keySplitCount, 0); err == nil && n > 1 && !(gone && StaleSplit(before, tensors)) {
 		return refuse(changed, "'ggufkit merge' makes one file of all parts", "the file is one of %d parts, and would not fit the others any more", n)
 	}
 	if gone {
@@ -300,9 +300,9 @@ func checkSplit(before, after *Meta, tensors int) error {
 // hintSplit is what makes parts of a whole file.
 const hintSplit = "'ggufkit split' makes several files, and sets the keys split.* of each"
 
-// staleSplit reports whether a file says that it is the first of several parts, but has the tensors of all: quantizers that read all parts and
+// StaleSplit reports whether a file says that it is the first of several parts, but has the tensors of all: quantizers that read all parts and
 // wrote one file kept the keys of the first.
-func staleSplit(m *Meta, tensors int) bool {
+func StaleSplit(m *Meta, tensors int) bool {
 	no, err := m.Uint(keySplitNo)
 	total, err2 := m.Uint(keySplitTensors)
 	return err == nil && err2 == nil && no == 0 && total == uint64(tensors)

@@ -135,7 +135,7 @@ func (f *File) partPaths(count uint64) ([]string, error) {
 		ending = f.Path[len(f.Path)-len(fileEnding):]
 	}
 	hint := func(usual string) string {
-		if staleSplit(f.Meta, len(f.Tensors)) {
+		if StaleSplit(f.Meta, len(f.Tensors)) {
 			return fmt.Sprintf("the file has all tensors: 'ggufkit meta rm %s %s %s %s' makes it whole", f.Path, keySplitNo, keySplitCount, keySplitTensors)
 		}
 		return usual

@@ -63,8 +63,7 @@ func (r *Report) join(f *gguf.File) *gguf.File {
 	if !slices.Contains(r.Defects, newDefect(f.Path, err, true)) {
 		r.add(f.Path, err, !errors.Is(err, fs.ErrNotExist))
 	}
-	// A file that has all tensors is none of several parts, though an old quantizer may have kept the keys of one.
-	if total, e := f.Meta.Uint("split.tensors.count"); part == nil || e == nil && total == uint64(len(f.Tensors)) {
+	if part == nil || gguf.StaleSplit(f.Meta, len(f.Tensors)) {
 		return f
 	}
 	r.Part = part

@@ -17,13 +17,12 @@ import (
 
 func chatTemplateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "chat-template",
-		Usage: "show, render and check the chat templates of a model",
-		Subcommands: []*cli.Command{
-			chatTemplateShow(u),
-			chatTemplateRender(u),
-			chatTemplateCheck(u),
-		},
+		Name:            "chat-template",
+		Usage:           "show, render and check the chat templates of a model",
+		UsageText:       "ggufkit chat-template show|render|check FILE|DIR ...",
+		HideHelpCommand: true,
+		Subcommands:     []*cli.Command{chatTemplateShow(u), chatTemplateRender(u), chatTemplateCheck(u)},
+		Action:          cli.ShowSubcommandHelp,
 	}
 }
 

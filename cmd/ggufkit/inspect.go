@@ -43,6 +43,11 @@ Examples:
 }
 
 func inspectFile(c *cli.Context, u *ui) error {
+	for _, name := range []string{"context", "batch", "threads"} {
+		if c.IsSet(name) && !c.Bool("memory") {
+			return usagef("add --memory, or leave it out: nothing else depends on it", "--%s needs --memory", name)
+		}
+	}
 	r, err := inspect.Read(c.Args().First())
 	if err != nil {
 		return err

@@ -151,8 +151,10 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 		o.Recipe, err = parseRecipe(args[len(args)-1])
 	}
 	if err != nil {
-		if _, swapped := mix.Parse(args[1]); len(args) == 3 && swapped == nil {
-			return o, usagef("usage: "+c.Command.UsageText, "the type comes last, not %s", args[2])
+		if i := slices.IndexFunc(args[:len(args)-1], isRecipe); i >= 0 {
+			files := slices.Delete(slices.Clone(args), i, i+1)
+			return o, usagef(didYouMean("ggufkit quantize "+strings.Join(append(files, args[i]), " "))+"usage: "+c.Command.UsageText,
+				"the type comes last, not %s", args[len(args)-1])
 		}
 		return o, err
 	}
@@ -177,6 +179,12 @@ func quantizeOptions(c *cli.Context) (quantize.Options, error) {
 		o.Mix.Overrides = append(o.Mix.Overrides, mix.Override{Pattern: s[:i], Type: t})
 	}
 	return o, nil
+}
+
+// isRecipe reports whether a word is the name of a mix.
+func isRecipe(word string) bool {
+	_, err := mix.Parse(word)
+	return err == nil
 }
 
 // parseRecipe finds a mix by its name; an unknown one is wrong usage.
@@ -229,10 +237,8 @@ func sizeTarget(c *cli.Context) (target *quantize.Target, label string, err erro
 			return nil, "", usagef("a target chooses among types that fit, for each tensor", "--%s does not go with a target", name)
 		}
 	}
-	if last := c.Args().Get(c.NArg() - 1); c.NArg() > 1 {
-		if _, err := mix.Parse(last); err == nil {
-			return nil, "", usagef("leave out the type: the target chooses types", "there are a target and a type, %s", last)
-		}
+	if i := slices.IndexFunc(c.Args().Slice(), isRecipe); i >= 0 && c.NArg() > 1 {
+		return nil, "", usagef("leave out the type: the target chooses types", "there are a target and a type, %s", c.Args().Get(i))
 	}
 	if c.IsSet("target-size") {
 		n, err := parseSize(c.String("target-size"))
@@ -279,7 +285,7 @@ func quantizeOutput(c *cli.Context, args []string, label string) (string, error)
 func renamed(path, label string) string {
 	dir, base := filepath.Split(gguf.ModelName(path))
 	if i := strings.LastIndexAny(base, "-."); i > 0 {
-		if _, err := mix.Parse(base[i+1:]); err == nil {
+		if isRecipe(base[i+1:]) {
 			base = base[:i]
 		}
 	}
