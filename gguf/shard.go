@@ -298,6 +298,18 @@ func (f *File) Paths() []string {
 	return paths
 }
 
+// Counts are the numbers of tensors in the files of Paths.
+func (f *File) Counts() []int {
+	if f.parts == nil {
+		return []int{len(f.Tensors)}
+	}
+	counts := make([]int, len(f.parts))
+	for i, p := range f.parts {
+		counts[i] = len(p.Tensors)
+	}
+	return counts
+}
+
 // Stored is the size of all files that f was opened from together, in bytes.
 func (f *File) Stored() (total uint64) {
 	if f.parts == nil {

@@ -27,40 +27,44 @@ type PartLimits struct {
 // Split shares tensors among files, in order; one that holds all comes back as it is, with the offsets of Layout. Else the offsets of tensors are set to those in
 // the files. The first file has all the metadata, the others only say which part they are, by the keys and types of llama.cpp's gguf-split.
 func Split(meta *Meta, tensors []Tensor, limits PartLimits) ([]Part, error) {
-	whole := Part{Meta: meta, Hi: len(tensors)}
-	var err error
-	if _, whole.Bytes, err = Layout(meta, tensors); err != nil {
+	whole, err := SplitAt(meta, tensors, nil)
+	if err != nil {
 		return nil, err
 	}
-	if (limits.Bytes == 0 || whole.Bytes <= limits.Bytes) && (limits.Tensors == 0 || len(tensors) <= limits.Tensors) {
-		return []Part{whole}, nil
+	if (limits.Bytes == 0 || whole[0].Bytes <= limits.Bytes) && (limits.Tensors == 0 || len(tensors) <= limits.Tensors) {
+		return whole, nil
 	}
-	var parts []Part
+	var counts []int
 	for lo := 0; lo < len(tensors); {
-		if len(parts) == MaxParts {
+		if len(counts) == MaxParts {
 			return nil, fmt.Errorf("there would be more than %d files\nhint: allow larger ones", MaxParts)
 		}
-		p := Part{Meta: NewMeta(), Lo: lo}
-		if lo == 0 {
-			p.Meta = meta.Clone()
-		} else if v, ok := meta.Get(KeyAlignment); ok {
-			p.Meta.Set(KeyAlignment, v)
-		}
-		markPart(p.Meta, len(parts), 0, len(tensors)) // the count is known in the end and takes the same space
-		if p.Hi, err = fill(p, tensors, limits); err != nil {
+		hi, err := fill(Part{Meta: partMeta(meta, len(counts), 0, len(tensors)), Lo: lo}, tensors, limits) // the count is known in the end and takes the same space
+		if err != nil {
 			return nil, err
 		}
-		parts, lo = append(parts, p), p.Hi
+		counts, lo = append(counts, hi-lo), hi
 	}
-	if len(parts) < 2 {
-		return []Part{whole}, nil
+	return SplitAt(meta, tensors, counts)
+}
+
+// SplitAt is Split into files that hold so many tensors each, which may be none; the counts add up to the number of tensors.
+func SplitAt(meta *Meta, tensors []Tensor, counts []int) ([]Part, error) {
+	parts := make([]Part, max(1, len(counts)))
+	if len(parts) > MaxParts {
+		return nil, fmt.Errorf("%d files, at most %d", len(parts), MaxParts)
 	}
+	lo := 0
 	for i := range parts {
-		p := &parts[i]
-		markPart(p.Meta, i, len(parts), len(tensors))
+		p := Part{Meta: meta, Hi: len(tensors)}
+		if len(parts) > 1 {
+			p = Part{Meta: partMeta(meta, i, len(parts), len(tensors)), Lo: lo, Hi: lo + counts[i]}
+		}
+		var err error
 		if _, p.Bytes, err = Layout(p.Meta, tensors[p.Lo:p.Hi]); err != nil {
 			return nil, err
 		}
+		parts[i], lo = p, p.Hi
 	}
 	return parts, nil
 }
@@ -95,11 +99,18 @@ func fill(p Part, tensors []Tensor, limits PartLimits) (hi int, err error) {
 	return low, nil
 }
 
-// markPart sets the keys that say which part of how many a file is.
-func markPart(m *Meta, no, count, tensors int) {
+// partMeta is the metadata of part no (from 0) of count: all in the first, else only the alignment; and the keys that say which part it is.
+func partMeta(meta *Meta, no, count, tensors int) *Meta {
+	m := NewMeta()
+	if no == 0 {
+		m = meta.Clone()
+	} else if v, ok := meta.Get(KeyAlignment); ok {
+		m.Set(KeyAlignment, v)
+	}
 	m.Set(keySplitNo, New(uint16(no)))
 	m.Set(keySplitCount, New(uint16(count)))
 	m.Set(keySplitTensors, New(int32(tensors)))
+	return m
 }
 
 // PartPaths are the paths of a model's files, named after the given one: that itself if there is one file, else those of PartName.

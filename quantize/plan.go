@@ -28,6 +28,7 @@ type Options struct {
 	Recipe          *mix.Recipe
 	Mix             mix.Options
 	AllowRequantize bool // quantized tensors may get another type
+	KeepSplit       bool // as many files as the source has, with the same tensors each; else one
 }
 
 // TensorPlan is what becomes of one tensor.
@@ -49,10 +50,12 @@ type Plan struct {
 	// Tensors of the result, in the order of the source file. (llama-quantize sorts them by block and name. The file's
 	// order is kept since a file is then read front to back, and convert gives the same bytes in one pass.)
 	Tensors []TensorPlan
-	// Size of the result in bytes, exactly.
+	// Size of the result in bytes, exactly: of all its files.
 	Size uint64
 
 	source *gguf.File
+	counts []int // tensors in each file, nil for one
+	parts  []gguf.Part
 }
 
 // NewPlan decides what becomes of every tensor of f, which must stay open until Run has returned. Metadata is kept in order but for
@@ -77,12 +80,15 @@ func newPlan(f *gguf.File, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(f, o.Recipe, choices, o.AllowRequantize)
+	return assemble(f, o, choices)
 }
 
 // assemble makes the plan of what was chosen for each tensor.
-func assemble(f *gguf.File, r *mix.Recipe, choices []mix.Choice, requantize bool) (*Plan, error) {
-	p := &Plan{Recipe: r, Meta: outputMeta(f, r, choices), source: f}
+func assemble(f *gguf.File, o Options, choices []mix.Choice) (*Plan, error) {
+	p := &Plan{Recipe: o.Recipe, Meta: outputMeta(f, o.Recipe, choices), source: f}
+	if o.KeepSplit {
+		p.counts = f.Counts()
+	}
 	for i := range f.Tensors {
 		t, err := planTensor(&f.Tensors[i], choices[i])
 		if err != nil {
@@ -90,15 +96,18 @@ func assemble(f *gguf.File, r *mix.Recipe, choices []mix.Choice, requantize bool
 		}
 		p.Tensors = append(p.Tensors, t)
 	}
-	if err := p.checkRequantize(requantize); err != nil {
+	if err := p.checkRequantize(o.AllowRequantize); err != nil {
 		return nil, err
 	}
 	if err := p.checkCodecs(); err != nil {
 		return nil, err
 	}
 	var err error
-	if _, p.Size, err = gguf.Layout(p.Meta, p.outputTensors()); err != nil {
+	if p.parts, err = gguf.SplitAt(p.Meta, p.outputTensors(), p.counts); err != nil {
 		return nil, err
+	}
+	for _, part := range p.parts {
+		p.Size += part.Bytes
 	}
 	return p, nil
 }

@@ -67,7 +67,7 @@ func (e *ValueError) Error() string {
 		"hint: the weights are damaged: get a sound copy of the source", e.Path, e.Tensor, e.Row, e.Col, e.Value, e.Count)
 }
 
-// Run carries out the plan and writes the result to path, which appears whole or, after any error, not at all. The
+// Run carries out the plan and writes the result to path, or to parts that are named after it as gguf.PartPaths says; it appears whole or, after any error, not at all. The
 // bytes and the report are the same for any number of threads.
 //
 // Memory stays below 4 MiB for each thread and 12 MiB besides, whatever the size of the tensors, unless a single
@@ -82,15 +82,12 @@ func (p *Plan) Run(ctx context.Context, path string, o RunOptions) (*Report, err
 		return nil, err
 	}
 	defer src.Close()
-	out, err := atomicfile.Create(path, p.source.Paths()...)
+	out, err := gguf.CreateParts(path, p.parts, p.source.Paths()...)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Abort()
-	if err := out.Preallocate(p.Size); err != nil {
-		return nil, err
-	}
-	stats, err := p.write(ctx, out, src, o)
+	stats, err := p.write(ctx, func(part int) io.Writer { return out.Files[part] }, src, o)
 	if err != nil {
 		return nil, err
 	}
@@ -121,46 +118,62 @@ func (r *Report) check(limit float64) error {
 	return e
 }
 
-// write writes the whole result to w and returns the error sums of each tensor.
-func (p *Plan) write(ctx context.Context, w io.Writer, src io.ReaderAt, o RunOptions) ([]encode.Stats, error) {
-	buffered := bufio.NewWriterSize(w, copyBytes)
-	out, err := gguf.NewWriter(buffered, p.Meta, p.outputTensors())
-	if err != nil {
-		return nil, err
-	}
+// write writes the whole result, each part to a writer of its own, and returns the error sums of each tensor.
+func (p *Plan) write(ctx context.Context, w func(part int) io.Writer, src io.ReaderAt, o RunOptions) ([]encode.Stats, error) {
 	progress := Progress{}
 	for i := range p.Tensors {
 		progress.Total += p.Tensors[i].Bytes
 	}
-	stats := make([]encode.Stats, len(p.Tensors))
-	for i := range p.Tensors {
-		t := &p.Tensors[i]
-		progress.Tensor = t.Name
-		step := func(n int) {
-			progress.Done += uint64(n)
-			if o.Progress != nil {
-				o.Progress(progress)
-			}
-		}
-		if err := out.Begin(t.Name); err != nil {
+	var stats []encode.Stats
+	tensors := p.outputTensors()
+	for k, part := range p.parts {
+		buffered := bufio.NewWriterSize(w(k), copyBytes)
+		out, err := gguf.NewWriter(buffered, part.Meta, tensors[part.Lo:part.Hi])
+		if err != nil {
 			return nil, err
 		}
-		at := p.source.DataOffset + p.source.Tensors[i].Offset
-		data := io.NewSectionReader(src, int64(at), int64(t.SourceBytes))
-		if t.Copied() && !float(t.From) {
-			stats[i].N = t.Elements
-			err = copyTensor(ctx, out, data, step)
-		} else {
-			stats[i], err = encodeTensor(ctx, out, data, t, o.Threads, step)
+		for i := part.Lo; i < part.Hi; i++ {
+			progress.Tensor = p.Tensors[i].Name
+			s, err := p.writeTensor(ctx, out, i, src, o.Threads, func(n int) {
+				progress.Done += uint64(n)
+				if o.Progress != nil {
+					o.Progress(progress)
+				}
+			})
+			if err != nil {
+				return nil, err
+			}
+			stats = append(stats, s)
 		}
-		if err != nil {
-			return nil, p.explain(err, i, data)
+		if err := out.Close(); err != nil {
+			return nil, err
+		}
+		if err := buffered.Flush(); err != nil {
+			return nil, err
 		}
 	}
-	if err := out.Close(); err != nil {
-		return nil, err
+	return stats, nil
+}
+
+// writeTensor writes tensor i.
+func (p *Plan) writeTensor(ctx context.Context, out *gguf.Writer, i int, src io.ReaderAt, threads int, step func(n int)) (encode.Stats, error) {
+	t := &p.Tensors[i]
+	if err := out.Begin(t.Name); err != nil {
+		return encode.Stats{}, err
 	}
-	return stats, buffered.Flush()
+	at := p.source.DataOffset + p.source.Tensors[i].Offset
+	data := io.NewSectionReader(src, int64(at), int64(t.SourceBytes))
+	var err error
+	stats := encode.Stats{N: t.Elements}
+	if t.Copied() && !float(t.From) {
+		err = copyTensor(ctx, out, data, step)
+	} else {
+		stats, err = encodeTensor(ctx, out, data, t, threads, step)
+	}
+	if err != nil {
+		return stats, p.explain(err, i, data)
+	}
+	return stats, nil
 }
 
 // float reports the types whose every element is checked even if nothing changes.

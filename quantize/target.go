@@ -17,8 +17,8 @@ const sampleElements = 1 << 20
 
 // Target is the size that a result must not exceed: one of the two.
 type Target struct {
-	Bytes uint64  // of the file
-	BPW   float64 // bits per weight, over all tensors of the file, as in Report
+	Bytes uint64  // of all files
+	BPW   float64 // bits per weight, over all tensors, as in Report
 }
 
 func (t Target) String() string {
@@ -104,7 +104,8 @@ func newTargetPlan(ctx context.Context, f *gguf.File, o Options, target Target, 
 	}
 	r := *nearest
 	r.Name = "target of " + target.String()
-	return assemble(f, &r, choices, o.AllowRequantize)
+	o.Recipe = &r
+	return assemble(f, o, choices)
 }
 
 // nearestRecipe is the recipe named for the type that most of the weights got, among those that had a choice.
@@ -256,7 +257,7 @@ func cost(s encode.Stats, elements uint64) float64 {
 	return float64(elements) * s.SumErrSq / s.SumSq
 }
 
-// overhead is the alignment, and the size of the header when all tensors that had a choice are said to have changed: no result has a longer one.
+// overhead is the alignment, and the size of the headers when all tensors that had a choice are said to have changed: no result has longer ones.
 func (p *Plan) overhead(candidates [][]gguf.Type) (alignment, header uint64, err error) {
 	choices := make([]mix.Choice, len(p.Tensors))
 	for i := range p.Tensors {
@@ -268,6 +269,17 @@ func (p *Plan) overhead(candidates [][]gguf.Type) (alignment, header uint64, err
 	if alignment, err = meta.Alignment(); err != nil {
 		return 0, 0, err
 	}
-	header, _, err = gguf.Layout(meta, p.outputTensors())
-	return alignment, header, err
+	tensors := p.outputTensors()
+	parts, err := gguf.SplitAt(meta, tensors, p.counts)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, part := range parts {
+		data, _, err := gguf.Layout(part.Meta, tensors[part.Lo:part.Hi])
+		if err != nil {
+			return 0, 0, err
+		}
+		header += data
+	}
+	return alignment, header, nil
 }

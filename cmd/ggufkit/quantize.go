@@ -35,7 +35,8 @@ Examples:
   ggufkit quantize model-F32.gguf Q4_K_M
   ggufkit quantize model-F32.gguf small.gguf Q4_K_M --tensor-type 'attn_v=Q8_0' --report report.json
   ggufkit quantize model-F32.gguf Q4_0 --dry-run
-  ggufkit quantize model-F32.gguf small.gguf --target-size 4.2G`,
+  ggufkit quantize model-F32.gguf small.gguf --target-size 4.2G
+  ggufkit quantize model-F32-00001-of-00003.gguf Q4_K_M --keep-split`,
 		Flags: []cli.Flag{
 			outputFlag("write to `OUT` (as the second argument does)"),
 			&cli.Float64Flag{Name: "target-bpw", Usage: "choose the types for at most `X` bits per weight"},
@@ -46,6 +47,7 @@ Examples:
 			&cli.BoolFlag{Name: "pure", Usage: "give all tensors the base type: no rules of the mix"},
 			&cli.BoolFlag{Name: "leave-output", Aliases: []string{"leave-output-tensor"}, Usage: "leave the output matrix as it is"},
 			&cli.BoolFlag{Name: "allow-requantize", Usage: "accept tensors that are quantized already"},
+			&cli.BoolFlag{Name: "keep-split", Usage: "write as many parts as IN has, with the same tensors each"},
 			&cli.BoolFlag{Name: "strict", Usage: "refuse if a tensor does not fit the type that its rule gives"},
 			&cli.Float64Flag{Name: "max-rmse", Usage: "refuse, with status 3, if the relative error of a tensor exceeds `X` (0: no limit)"},
 			&cli.StringFlag{Name: "report", Usage: "write the table as JSON to `F.json`", TakesFile: true},
@@ -89,15 +91,19 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	if err := checkReport(c, in, out); err != nil {
-		return err
-	}
 	f, err := gguf.OpenModel(in)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := creatable(out, in); err != nil { // before types are measured, and for a dry run
+	outputs := []string{out}
+	if o.KeepSplit {
+		outputs = gguf.PartPaths(out, len(f.Paths()))
+	}
+	if err := checkReport(c, in, outputs); err != nil {
+		return err
+	}
+	if err := creatableParts(out, len(outputs), f.Paths()...); err != nil { // before types are measured, and for a dry run
 		return err
 	}
 	noteDropped(u, f)
@@ -117,7 +123,7 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	}
 	// A result that a limit refused is worth a report too.
 	if path := c.String("report"); path != "" && report != nil {
-		if err := writeJSON(path, report, in, out); err != nil {
+		if err := writeJSON(path, report, in, outputs[0]); err != nil {
 			return err
 		}
 	}
@@ -131,12 +137,12 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	if c.Bool("json") {
 		return u.json(report)
 	}
-	return printQuantized(c, u, out, report)
+	return printQuantized(c, u, outputs, report)
 }
 
 // quantizeOptions reads the type, which is the last argument, and the flags that choose types.
 func quantizeOptions(c *cli.Context) (quantize.Options, error) {
-	o := quantize.Options{AllowRequantize: c.Bool("allow-requantize"), Mix: mix.Options{
+	o := quantize.Options{AllowRequantize: c.Bool("allow-requantize"), KeepSplit: c.Bool("keep-split"), Mix: mix.Options{
 		Pure:            c.Bool("pure"),
 		LeaveOutput:     c.Bool("leave-output"),
 		RefuseFallbacks: c.Bool("strict"),
@@ -293,15 +299,15 @@ func renamed(path, label string) string {
 }
 
 // checkReport makes sure that the report can be written before an hour of work is spent on what it tells of.
-func checkReport(c *cli.Context, in, out string) error {
+func checkReport(c *cli.Context, in string, outputs []string) error {
 	path := c.String("report")
 	if path == "" {
 		return nil
 	}
-	if filepath.Clean(path) == filepath.Clean(out) {
+	if slices.ContainsFunc(outputs, func(out string) bool { return filepath.Clean(path) == filepath.Clean(out) }) {
 		return usagef("give --report another name", "%s is the output", path)
 	}
-	return creatable(path, in, out)
+	return creatable(path, in, outputs[0])
 }
 
 // writeJSON writes v to a file of its own, which must not be one of those in use.
@@ -313,7 +319,7 @@ func writeJSON(path string, v any, inUse ...string) error {
 	}, inUse...)
 }
 
-func printQuantized(c *cli.Context, u *ui, out string, r *quantize.Report) error {
+func printQuantized(c *cli.Context, u *ui, outputs []string, r *quantize.Report) error {
 	rows := make([][]string, len(r.Tensors))
 	for i, t := range r.Tensors {
 		rows[i] = append([]string{t.Name, t.From, t.To, fmt.Sprintf("%.2f", t.BPW)}, append(errorCells(t.Errors), t.Rule)...)
@@ -330,7 +336,10 @@ func printQuantized(c *cli.Context, u *ui, out string, r *quantize.Report) error
 	if r.Errors != nil {
 		u.printf("all weights: relative rmse %.5f, rmse %.3g, max error %.3g, cosine %.6f\n", r.RelRMSE, r.RMSE, r.MaxError, r.Cosine)
 	}
-	verb := "is"
+	out, verb := outputs[0], "is"
+	if n := len(outputs); n > 1 {
+		out, verb = outputs[0]+" to "+outputs[n-1], "are"
+	}
 	if c.Bool("dry-run") {
 		verb = "would be"
 	}

@@ -123,8 +123,6 @@ func standIn(cmd *cli.Command, word string) string {
 		return "'ggufkit merge' has it; "
 	case "no-tensor-first-split":
 		return "leave it out, the first part has tensors too; "
-	case "keep-split":
-		return "leave it out, the result is one file that 'ggufkit split' divides; "
 	case "sys", "system", "system-prompt", "system-prompt-file":
 		if findFlag(cmd, "--system") != nil {
 			return didYouMean("--system")
