@@ -139,7 +139,7 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 	s.dotKeys, s.weighRows = s.set.wideDot(a.Keys.Type), s.set.weigh(a.Values.Type)
 	if a.Keys.Type == gguf.Q8_0 {
 		s.dotKeys = s.set.dot(gguf.Q8_0)
-		s.acts.reshape(n, k)
+		s.acts.reshape(n, k, false)
 		for i := range n {
 			r := s.acts.row(i)
 			s.set.quantize(r, s.q[i*k:][:k])

@@ -59,7 +59,7 @@ func (c *testCache) reference(q Query) (out []float64, tolerance float64) {
 	}
 	if a.Keys.Type == gguf.Q8_0 && !a.Exact { // queries are rounded to 8 bits
 		var acts activations
-		acts.reshape(1, len(query))
+		acts.reshape(1, len(query), false)
 		quantizeGeneric(acts, query)
 		for i, v := range acts.q {
 			query[i] = float32(v) * acts.d[i/blockK]

@@ -93,7 +93,7 @@ func BenchmarkRows(b *testing.B) {
 	y := make([]float32, n)
 	s := current()
 	var acts activations
-	acts.reshape(1, n)
+	acts.reshape(1, n, false)
 	for _, op := range []struct {
 		name string
 		run  func()

@@ -67,7 +67,7 @@ func FuzzDot(f *testing.F) {
 		columns := 1 + int(seed)%maxDotColumns
 		x := normals(newRand(uint64(seed)), columns*k)
 		var acts activations
-		acts.reshape(columns, k)
+		acts.reshape(columns, k, info.Block == superBlock)
 		for c := range columns {
 			quantizeGeneric(acts.row(c), x[c*k:][:k])
 		}
@@ -77,7 +77,7 @@ func FuzzDot(f *testing.F) {
 			s.dot(typ)(&dotJob{data: data, hop: row, stride: row, rows: 1, blocks: blocks, columns: columns, x: acts, y: y, ldy: 4})
 			for i, got := range y {
 				codec.Decode(w, data[i%4*row:][:row])
-				want, magnitude := product(w, widened(x[i/4*k:][:k]))
+				want, magnitude := product(w, widened(x[i/4*k:][:k], info.Block == superBlock))
 				if !(magnitude < 1e30) { // infinite or not a number
 					continue
 				}
@@ -111,7 +111,8 @@ func FuzzRows(f *testing.F) {
 			x[i] = f32At(data[4*i:])
 		}
 		for _, s := range assembled() {
-			checkQuantize(t, s, x[:len(x)&^31])
+			checkQuantize(t, s, x[:len(x)&^31], false)
+			checkQuantize(t, s, x[:len(x)&^255], true)
 			for name, c := range map[string][2]func([]byte, []float32){
 				"F16":  {s.encodeF16, rowOpsGeneric.encodeF16},
 				"BF16": {s.encodeBF16, rowOpsGeneric.encodeBF16},

@@ -96,10 +96,19 @@ func decoded(t *testing.T, m *Matrix) []float32 {
 	return w
 }
 
-// widened is what the 8-bit activations of x stand for.
-func widened(x []float32) []float32 {
+func quantized(x []float32, units bool) *block.Activations {
 	var a block.Activations
-	a.Quantize(x)
+	if units {
+		a.QuantizeUnits(x)
+	} else {
+		a.Quantize(x)
+	}
+	return &a
+}
+
+// widened is what the 8-bit activations of x stand for.
+func widened(x []float32, units bool) []float32 {
+	a := quantized(x, units)
 	y := make([]float32, len(x))
 	for i, q := range a.Q {
 		y[i] = float32(q) * a.Scale[i/32]
@@ -418,11 +427,11 @@ func TestDotMatchesReference(t *testing.T) {
 						d.wide, d.ldx = guardedFloats(t, x), k
 						s.wideDot(typ)(&d)
 					} else {
-						d.x.reshape(columns, k)
+						d.x.reshape(columns, k, info.Block == superBlock)
 						reference = nil
 						for c := range columns {
 							quantizeGeneric(d.x.row(c), x[c*k:][:k])
-							reference = append(reference, widened(x[c*k:][:k])...)
+							reference = append(reference, widened(x[c*k:][:k], info.Block == superBlock)...)
 						}
 						s.dot(typ)(&d)
 					}
@@ -444,12 +453,11 @@ func TestDotMatchesReference(t *testing.T) {
 }
 
 // checkQuantize holds a set's quantize against block.Activations, bit by bit.
-func checkQuantize(t *testing.T, s *set, x []float32) {
+func checkQuantize(t *testing.T, s *set, x []float32, units bool) {
 	t.Helper()
-	var want block.Activations
-	want.Quantize(x)
+	want := quantized(x, units)
 	var a activations
-	a.reshape(1, len(x))
+	a.reshape(1, len(x), units)
 	s.quantize(a, x)
 	if !slices.Equal(a.q, want.Q) {
 		t.Fatalf("%s: integers %v, want %v", s.name, a.q, want.Q)
@@ -465,6 +473,16 @@ func checkQuantize(t *testing.T, s *set, x []float32) {
 		same("sum", a.s[g], want.Sum[g])
 		for half := range 2 {
 			same("half sum", a.h[halfSum(g, half)], want.Scale[g]*float32(want.Sum16[2*g+half]))
+		}
+		if !units {
+			continue
+		}
+		for i := range unitFloats {
+			same("unit", a.unit[g/8*unitFloats+i], want.Unit[g/8])
+		}
+		ints, s0, s1 := a.ints[g/8*unitInts+g%8:], want.Sum16[2*g], want.Sum16[2*g+1]
+		if got, want := [4]int32{int32(ints[0]), int32(ints[8]), int32(ints[16]), int32(ints[24])}, [4]int32{int32(want.Units[g]), s0 + s1, s0, s1}; got != want {
+			t.Fatalf("%s: integers of group %d are %v, want %v", s.name, g, got, want)
 		}
 	}
 }

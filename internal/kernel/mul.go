@@ -32,6 +32,7 @@ type Multiplier struct {
 	jobs    []job
 	x       []float32 // rows of the product being computed, and how many
 	n       int
+	units   bool // scales of the activations are whole units, see block.Activations
 	// Methods as functions for the pool, made once: to make them allocates.
 	quantizeItem, codecItem, packItem, pieceItem func(worker, i int)
 }
@@ -60,7 +61,11 @@ func newMultiplier(s *set, pool *par.Pool, exact bool) *Multiplier {
 	m.quantizeItem = func(_, i int) { s.quantize(m.acts.row(i), m.x[i*m.acts.k:][:m.acts.k]) }
 	m.codecItem = func(_, i int) {
 		k := len(m.x) / m.n
-		m.blocks[i].Quantize(m.x[i*k:][:k])
+		quantize := m.blocks[i].Quantize
+		if m.units {
+			quantize = m.blocks[i].QuantizeUnits
+		}
+		quantize(m.x[i*k:][:k])
 	}
 	m.packItem = func(_, i int) { s.packTile(&m.packed, &m.acts, i) }
 	m.pieceItem = m.findPiece
@@ -97,23 +102,36 @@ func (m *Multiplier) Mul(x []float32, n int, products ...Product) {
 	}
 	k := products[0].W.k
 	m.x, m.n = x[:n*k], n
-	m.jobs = m.jobs[:0]
 	for _, p := range products {
 		if p.W.k != k {
 			panic("kernel: matrices of one product have rows of different length")
 		}
 		_ = p.Y[:n*p.W.rows]
-		m.jobs = append(m.jobs, m.newJob(p, n))
 	}
-	m.prepare(m.x, n, k)
+	for _, m.units = range [...]bool{false, true} {
+		m.jobs = m.jobs[:0]
+		for _, p := range products {
+			if units := !m.exact && p.W.info.Block == superBlock; units == m.units {
+				m.jobs = append(m.jobs, m.newJob(p, n))
+			}
+		}
+		if len(m.jobs) > 0 {
+			m.mul(k)
+		}
+		clear(m.jobs) // keeps nothing of the caller's
+	}
+	m.x = nil
+}
+
+// mul computes the jobs, which want the same activations.
+func (m *Multiplier) mul(k int) {
+	m.prepare(m.x, m.n, k)
 	m.shareOut()
 	total := 0
 	for i := range m.jobs {
 		total += m.jobs[i].count
 	}
 	m.pool.For(total, m.pieceItem)
-	clear(m.jobs) // keeps nothing of the caller's
-	m.x = nil
 }
 
 // findPiece computes piece i of all jobs' pieces.
@@ -186,7 +204,7 @@ func (m *Multiplier) prepare(x []float32, n, k int) {
 		}
 	}
 	if quantized {
-		m.acts.reshape(n, k)
+		m.acts.reshape(n, k, m.units)
 		m.pool.For(n, m.quantizeItem)
 	}
 	if bytes || words {

@@ -33,6 +33,15 @@ func (d *dotJob) check(rowBytes, maxColumns int) {
 	_ = d.y[:(d.columns-1)*d.ldy+4*d.rows]
 }
 
+// columnsOf is the activations, which must be rows of as many blocks of so many elements.
+func (d *dotJob) columnsOf(elements int) *activations {
+	if d.x.n < d.columns || d.x.k != d.blocks*elements {
+		panic("kernel: activations do not fit the rows")
+	}
+	_ = d.x.q[:d.columns*d.x.k]
+	return &d.x
+}
+
 // The largest numbers of columns that dot kernels take.
 const (
 	maxDotColumns     = 4

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -72,7 +73,7 @@ func checkMul(t *testing.T, m *Multiplier, w *Matrix, n int, withBias bool) {
 	if !m.exact && !w.floats() {
 		reference = nil
 		for c := range n {
-			reference = append(reference, widened(x[c*w.k:][:w.k])...)
+			reference = append(reference, widened(x[c*w.k:][:w.k], w.info.Block == superBlock)...)
 		}
 	}
 	p := Product{W: w, Y: make([]float32, n*w.rows)}
@@ -227,33 +228,51 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestQuantizeMatchesDefinition(t *testing.T) {
-	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, s := range sets() {
 		for groups := 1; groups <= 9; groups++ {
-			r := newRand(uint64(groups))
-			x := normals(r, 32*groups)
-			for g := range groups {
-				switch v := x[32*g:][:32]; r.IntN(8) {
-				case 0:
-					clear(v)
-				case 1:
-					v[r.IntN(32)] = nan
-				case 2:
-					v[r.IntN(32)] = -inf
-				case 3:
-					v[r.IntN(32)] = math.MaxFloat32
-				case 4:
-					for i := range v {
-						v[i] *= 0x1p-121
-					}
-				case 5:
-					for i := range v { // ties
-						v[i] = float32(r.IntN(255)-127) + 0.5
-					}
-					v[0] = 127
-				}
+			checkQuantize(t, s, guardedFloats(t, strangeGroups(newRand(uint64(groups)), groups, 8)), false)
+		}
+		for blocks := 1; blocks <= 5; blocks++ {
+			for strange := range 12 { // of 8*strange groups one is
+				r := newRand(uint64(strange))
+				checkQuantize(t, s, guardedFloats(t, strangeGroups(r, 8*blocks, 8*strange+6)), true)
 			}
-			checkQuantize(t, s, guardedFloats(t, x))
 		}
 	}
+}
+
+// strangeGroups are groups of 32 numbers of all sizes; up to 6 of so many groups have special ones.
+func strangeGroups(r *rand.Rand, groups, of int) []float32 {
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	x := normals(r, 32*groups)
+	for g := range groups {
+		v := x[32*g:][:32]
+		size := float32(math.Ldexp(1, r.IntN(14)-7))
+		if r.IntN(8) == 0 {
+			size *= 0x1p-102
+		}
+		for i := range v {
+			v[i] *= size
+		}
+		switch r.IntN(of) {
+		case 0:
+			clear(v)
+		case 1:
+			v[r.IntN(32)] = nan
+		case 2:
+			v[r.IntN(32)] = -inf
+		case 3:
+			v[r.IntN(32)] = math.MaxFloat32
+		case 4:
+			for i := range v {
+				v[i] *= 0x1p-121
+			}
+		case 5:
+			for i := range v { // ties
+				v[i] = float32(r.IntN(255)-127) + 0.5
+			}
+			v[0] = 127
+		}
+	}
+	return x
 }

@@ -10,7 +10,18 @@ type activations struct {
 	d    []float32 // scales, k/32 for each row
 	s    []float32 // scales times the sum of the group's integers
 	h    []float32 // scales times the sums of 16 integers, see halfSum; whole units of 8 for each row
+	// For dot products of super-blocks, whose arithmetic is in integers up to the end of a block: scales are whole units. Else empty.
+	unit []float32 // that of each 256 elements, 8 times
+	ints []int16   // integers of each 256 elements, see unitInts
 }
+
+const (
+	superBlock = 256
+	unitFloats = 8 // of activations.unit for 256 elements
+	// unitInts is how many of activations.ints there are for 256 elements: for their 8 groups the units in the scale, and the sums of the group's
+	// integers; then the sums of the first and of the second halves.
+	unitInts = 32
+)
 
 // halfSum is where in a row of h the sum of a half of group g is: four groups have their first halves together, then their second ones.
 func halfSum(g, half int) int { return g/4*8 + 4*half + g%4 }
@@ -18,9 +29,13 @@ func halfSum(g, half int) int { return g/4*8 + 4*half + g%4 }
 // halfSums is the length of a row of h.
 func halfSums(k int) int { return (k/blockK + 3) / 4 * 8 }
 
-// reshape makes room for n rows of k values.
-func (a *activations) reshape(n, k int) {
+// reshape makes room for n rows of k values, with scales that are whole units or not.
+func (a *activations) reshape(n, k int, units bool) {
 	a.n, a.k = n, k
+	a.unit, a.ints = a.unit[:0], a.ints[:0]
+	if units {
+		a.unit, a.ints = grow(a.unit, n*k/superBlock*unitFloats), grow(a.ints, n*k/superBlock*unitInts)
+	}
 	a.q = grow(a.q, n*k)
 	a.d = grow(a.d, n*k/blockK)
 	a.s = grow(a.s, n*k/blockK)
@@ -33,42 +48,94 @@ func (a *activations) row(i int) activations { return a.rows(i, 1) }
 // rows is n rows from i on.
 func (a *activations) rows(i, n int) activations {
 	g, h := a.k/blockK, halfSums(a.k)
-	return activations{n: n, k: a.k, q: a.q[i*a.k:][:n*a.k], d: a.d[i*g:][:n*g], s: a.s[i*g:][:n*g], h: a.h[i*h:][:n*h]}
+	r := activations{n: n, k: a.k, q: a.q[i*a.k:][:n*a.k], d: a.d[i*g:][:n*g], s: a.s[i*g:][:n*g], h: a.h[i*h:][:n*h]}
+	if len(a.unit) > 0 {
+		b := a.k / superBlock
+		r.unit, r.ints = a.unit[i*b*unitFloats:][:n*b*unitFloats], a.ints[i*b*unitInts:][:n*b*unitInts]
+	}
+	return r
 }
 
-// tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros.
-const tiniest = 0x1p-120
+// tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros. tiniestUnits is the same for 127*127/x.
+const (
+	tiniest      = 0x1p-120
+	tiniestUnits = 0x1p-100
+)
 
 // quantizeGeneric fills the only row of a from x, k values.
 func quantizeGeneric(a activations, x []float32) {
-	for g := range a.k / blockK {
-		v, q := (*[blockK]float32)(x[blockK*g:]), (*[blockK]int8)(a.q[blockK*g:])
-		var top uint32 // magnitudes order as their bits do, NaN above infinity
-		for _, f := range v {
-			top = max(top, math.Float32bits(f)&^(1<<31))
+	if len(a.unit) > 0 {
+		for b := range a.k / superBlock {
+			quantizeUnitsGeneric(a, x, b)
 		}
-		largest := math.Float32frombits(top)
-		var s0, s1 int32
-		if largest >= tiniest && largest <= math.MaxFloat32 {
-			inverse := 127 / largest
-			for i, f := range v {
-				// Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits.
-				r := int32(math.Float32bits(float32(f*inverse)+0x1.8p23)) << 10 >> 10
-				q[i] = int8(r)
-				if i < blockK/2 {
-					s0 += r
-				} else {
-					s1 += r
-				}
-			}
-			largest /= 127
-		} else {
-			clear(q[:])
-			largest -= largest // NaN for infinity and NaN, else 0
-		}
-		a.d[g], a.s[g] = largest, largest*float32(s0+s1)
-		a.h[halfSum(g, 0)], a.h[halfSum(g, 1)] = largest*float32(s0), largest*float32(s1)
+		return
 	}
+	for g := range a.k / blockK {
+		v := (*[blockK]float32)(x[blockK*g:])
+		if largest := largestMagnitude(v[:]); largest >= tiniest && largest <= math.MaxFloat32 {
+			a.put(g, v, largest/127, 127/largest)
+		} else {
+			a.put(g, nil, largest-largest, 0) // NaN for infinity and NaN, else 0
+		}
+	}
+}
+
+// quantizeUnitsGeneric fills block b of 256 elements, its scales being whole units.
+func quantizeUnitsGeneric(a activations, x []float32, b int) {
+	x = x[superBlock*b:][:superBlock]
+	largest := largestMagnitude(x)
+	unit, perUnit := largest-largest, float32(0)
+	finite := largest >= tiniestUnits && largest <= math.MaxFloat32
+	if finite {
+		unit, perUnit = largest/(127*127), 127/largest
+	}
+	for i := range unitFloats {
+		a.unit[unitFloats*b+i] = unit
+	}
+	ints := (*[unitInts]int16)(a.ints[unitInts*b:])
+	for i := range 8 {
+		v, units, scale, inverse := (*[blockK]float32)(x[blockK*i:]), float32(1), unit, float32(0)
+		if finite {
+			units = min(max(float32(math.Ceil(float64(largestMagnitude(v[:])*perUnit))), 1), 127)
+			scale = unit * units
+			inverse = 1 / scale
+		} else {
+			v = nil
+		}
+		s0, s1 := a.put(8*b+i, v, scale, inverse)
+		ints[i], ints[8+i], ints[16+i], ints[24+i] = int16(units), int16(s0+s1), int16(s0), int16(s1)
+	}
+}
+
+// largestMagnitude is NaN if an element is.
+func largestMagnitude(x []float32) float32 {
+	var top uint32 // magnitudes order as their bits do, NaN above infinity
+	for _, f := range x {
+		top = max(top, math.Float32bits(f)&^(1<<31))
+	}
+	return math.Float32frombits(top)
+}
+
+// put sets group g: the elements of v times inverse as integers, zeros where v is nil. It gives the sums of both halves.
+func (a *activations) put(g int, v *[blockK]float32, scale, inverse float32) (s0, s1 int32) {
+	q := (*[blockK]int8)(a.q[blockK*g:])
+	if v == nil {
+		clear(q[:])
+	} else {
+		for i, f := range v {
+			// Adding 1.5 * 2^23 rounds to an integer, ties to even, and leaves it in the low bits.
+			r := int32(math.Float32bits(float32(f*inverse)+0x1.8p23)) << 10 >> 10
+			q[i] = int8(r)
+			if i < blockK/2 {
+				s0 += r
+			} else {
+				s1 += r
+			}
+		}
+	}
+	a.d[g], a.s[g] = scale, scale*float32(s0+s1)
+	a.h[halfSum(g, 0)], a.h[halfSum(g, 1)] = scale*float32(s0), scale*float32(s1)
+	return s0, s1
 }
 
 // tileCount is the number of tiles, of at most tileColumns and as equal as can be, for n columns.

@@ -174,6 +174,11 @@ func quantizeAVX2(a activations, x []float32) {
 		return
 	}
 	_, _, _, _, _ = x[:a.k], a.q[:a.k], a.d[:groups], a.s[:groups], a.h[:halfSums(a.k)]
+	if blocks := a.k / superBlock; len(a.unit) > 0 {
+		_, _ = a.unit[:blocks*unitFloats], a.ints[:blocks*unitInts]
+		quantizeUnits(&x[0], (*byte)(unsafe.Pointer(&a.q[0])), &a.d[0], &a.s[0], &a.h[0], &a.unit[0], &a.ints[0], blocks)
+		return
+	}
 	quantizeRow(&x[0], (*byte)(unsafe.Pointer(&a.q[0])), &a.d[0], &a.s[0], &a.h[0], groups)
 }
 

@@ -245,6 +245,18 @@ DATA belowTiniest<>+16(SB)/8, $0x037fffff037fffff
 DATA belowTiniest<>+24(SB)/8, $0x037fffff037fffff
 GLOBL belowTiniest<>(SB), RODATA|NOPTR, $32
 
+DATA belowTiniestUnits<>+0(SB)/8, $0x0d7fffff0d7fffff
+DATA belowTiniestUnits<>+8(SB)/8, $0x0d7fffff0d7fffff
+DATA belowTiniestUnits<>+16(SB)/8, $0x0d7fffff0d7fffff
+DATA belowTiniestUnits<>+24(SB)/8, $0x0d7fffff0d7fffff
+GLOBL belowTiniestUnits<>(SB), RODATA|NOPTR, $32
+
+DATA levelsSquared<>+0(SB)/8, $0x467c0400467c0400
+DATA levelsSquared<>+8(SB)/8, $0x467c0400467c0400
+DATA levelsSquared<>+16(SB)/8, $0x467c0400467c0400
+DATA levelsSquared<>+24(SB)/8, $0x467c0400467c0400
+GLOBL levelsSquared<>(SB), RODATA|NOPTR, $32
+
 DATA payload16<>+0(SB)/8, $0x01ff01ff01ff01ff
 DATA payload16<>+8(SB)/8, $0x01ff01ff01ff01ff
 DATA payload16<>+16(SB)/8, $0x01ff01ff01ff01ff
@@ -792,7 +804,6 @@ group:
 	VPAND Y15, Y2, Y6
 	VMOVUPS 96(SI), Y3
 	VPAND Y15, Y3, Y7
-	// the largest magnitude, compared as integers: NaN is above infinity
 	VPMAXUD Y5, Y4, Y4
 	VPMAXUD Y7, Y6, Y6
 	VPMAXUD Y6, Y4, Y4
@@ -830,10 +841,10 @@ group:
 	VPMADDWD Y11, Y0, Y0
 	VEXTRACTI128 $1, Y0, X1
 	VPHADDD X1, X0, X0
-	VPHADDD X0, X0, X0
-	VPHADDD X0, X0, X1
-	VCVTDQ2PS X0, X0
-	VCVTDQ2PS X1, X1
+	VPHADDD X0, X0, X8
+	VPHADDD X8, X8, X9
+	VCVTDQ2PS X8, X0
+	VCVTDQ2PS X9, X1
 	VMULPS X6, X0, X0
 	VMULSS X6, X1, X1
 	VMOVSS X6, (R8)
@@ -853,6 +864,146 @@ group:
 sums:
 	DECQ CX
 	JNZ group
+	VZEROUPPER
+	RET
+
+// func quantizeUnits(x *float32, q *byte, d, s, h, unit *float32, ints *int16, blocks int)
+TEXT ·quantizeUnits(SB), 0, $32-64
+	MOVQ x+0(FP), SI
+	MOVQ q+8(FP), DI
+	MOVQ d+16(FP), R8
+	MOVQ s+24(FP), R9
+	MOVQ h+32(FP), R10
+	MOVQ unit+40(FP), R11
+	MOVQ ints+48(FP), R12
+	VMOVDQU magnitude<>(SB), Y15
+	VMOVUPS levels<>(SB), Y14
+	VMOVDQU unpacked<>(SB), Y13
+	VMOVDQU ones8<>(SB), Y12
+	VMOVDQU ones16<>(SB), Y11
+	MOVQ $4, BX
+
+block:
+	XORQ CX, CX
+
+largest:
+	VMOVUPS 0(SI), Y0
+	VPAND Y15, Y0, Y4
+	VMOVUPS 32(SI), Y1
+	VPAND Y15, Y1, Y5
+	VMOVUPS 64(SI), Y2
+	VPAND Y15, Y2, Y6
+	VMOVUPS 96(SI), Y3
+	VPAND Y15, Y3, Y7
+	VPMAXUD Y5, Y4, Y4
+	VPMAXUD Y7, Y6, Y6
+	VPMAXUD Y6, Y4, Y4
+	VEXTRACTI128 $1, Y4, X5
+	VPMAXUD X5, X4, X4
+	VPSHUFD $78, X4, X5
+	VPMAXUD X5, X4, X4
+	VPSHUFD $177, X4, X5
+	VPMAXUD X5, X4, X4
+	VMOVD X4, (SP)(CX*4)
+	ADDQ $128, SI
+	INCQ CX
+	CMPQ CX, $8
+	JLT largest
+	SUBQ $1024, SI
+	VMOVDQU (SP), Y9
+	VEXTRACTI128 $1, Y9, X5
+	VMOVDQA X9, X4
+	VPMAXUD X5, X4, X4
+	VPSHUFD $78, X4, X5
+	VPMAXUD X5, X4, X4
+	VPSHUFD $177, X4, X5
+	VPMAXUD X5, X4, X4
+	VPBROADCASTD X4, Y4
+	VPCMPGTD belowTiniestUnits<>(SB), Y4, Y7
+	VMOVDQU infinity<>(SB), Y8
+	VPCMPGTD Y4, Y8, Y8
+	VPAND Y8, Y7, Y7
+	// the unit: a 127th of a 127th; of what is not finite NaN, of what is tiny 0
+	VBROADCASTSS levelsSquared<>(SB), Y6
+	VDIVPS Y6, Y4, Y6
+	VSUBPS Y4, Y4, Y8
+	VBLENDVPS Y7, Y6, Y8, Y6
+	VMOVUPS Y6, (R11)
+	// units of each group: what its largest magnitude needs
+	VDIVPS Y4, Y14, Y5
+	VMULPS Y5, Y9, Y9
+	VROUNDPS $2, Y9, Y9
+	VBROADCASTSS one<>(SB), Y8
+	VMAXPS Y8, Y9, Y9
+	VMINPS Y14, Y9, Y9
+	VBLENDVPS Y7, Y9, Y8, Y9
+	VCVTPS2DQ Y9, Y5
+	VEXTRACTI128 $1, Y5, X10
+	VPACKSSDW X10, X5, X5
+	VMOVDQU X5, (R12)
+	VMULPS Y9, Y6, Y6
+	VMOVUPS Y6, (R8)
+	VDIVPS Y6, Y8, Y6
+	VMOVUPS Y6, (SP)
+	XORQ CX, CX
+
+group:
+	VMOVUPS 0(SI), Y0
+	VMOVUPS 32(SI), Y1
+	VMOVUPS 64(SI), Y2
+	VMOVUPS 96(SI), Y3
+	VBROADCASTSS (SP)(CX*4), Y5
+	VBROADCASTSS (R8), X6
+	VMULPS Y5, Y0, Y0
+	VCVTPS2DQ Y0, Y0
+	VMULPS Y5, Y1, Y1
+	VCVTPS2DQ Y1, Y1
+	VMULPS Y5, Y2, Y2
+	VCVTPS2DQ Y2, Y2
+	VMULPS Y5, Y3, Y3
+	VCVTPS2DQ Y3, Y3
+	VPACKSSDW Y1, Y0, Y0
+	VPACKSSDW Y3, Y2, Y2
+	VPACKSSWB Y2, Y0, Y0
+	VPERMD Y0, Y13, Y0
+	VPAND Y7, Y0, Y0
+	VMOVDQU Y0, (DI)
+	VPMADDUBSW Y0, Y12, Y0
+	VPMADDWD Y11, Y0, Y0
+	VEXTRACTI128 $1, Y0, X1
+	VPHADDD X1, X0, X0
+	VPHADDD X0, X0, X8
+	VPHADDD X8, X8, X9
+	VCVTDQ2PS X8, X0
+	VCVTDQ2PS X9, X1
+	VMULPS X6, X0, X0
+	VMULSS X6, X1, X1
+	VMOVSS X6, (R8)
+	VMOVSS X1, (R9)
+	VMOVSS X0, (R10)
+	VEXTRACTPS $1, X0, 16(R10)
+	ADDQ $128, SI
+	ADDQ $32, DI
+	ADDQ $4, R8
+	ADDQ $4, R9
+	ADDQ $4, R10
+	DECQ BX
+	JNZ sums
+	ADDQ $16, R10
+	MOVQ $4, BX
+
+sums:
+	VPEXTRW $0, X9, 16(R12)
+	VPEXTRW $0, X8, 32(R12)
+	VPEXTRW $2, X8, 48(R12)
+	ADDQ $2, R12
+	INCQ CX
+	CMPQ CX, $8
+	JLT group
+	ADDQ $32, R11
+	ADDQ $48, R12
+	DECQ blocks+56(FP)
+	JNZ block
 	VZEROUPPER
 	RET
 

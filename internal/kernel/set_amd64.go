@@ -25,7 +25,7 @@ var avx2 = set{
 	widenPanel: widenPanelAVX2,
 	widen:      widenAVX2,
 	transpose:  transposeAVX2,
-	dot:        func(t gguf.Type) func(*dotJob) { return dotsAVX2[t] },
+	dot:        dotAVX2,
 	wideDot:    func(t gguf.Type) func(*dotJob) { return wideDotsAVX2[t] },
 	quantize:   quantizeAVX2,
 	packBytes:  func(dst []byte, q []int8, columns, c int) { packAVX2(packBytes, 1, dst, q, columns, c) },
@@ -160,29 +160,53 @@ var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.Q5_0:   {nil, dotQ5_0x1, dotQ5_0x2, dotQ5_0x3, dotQ5_0x4},
 	gguf.Q5_1:   {nil, dotQ5_1x1, dotQ5_1x2, dotQ5_1x3, dotQ5_1x4},
 	gguf.Q8_0:   {nil, dotQ8_0x1, dotQ8_0x2, dotQ8_0x3, dotQ8_0x4},
+	gguf.IQ4_NL: {nil, dotIQ4_NLx1, dotIQ4_NLx2, dotIQ4_NLx3, dotIQ4_NLx4},
+}
+
+var dotsAVX2 = perType(dotFuncs, newDot)
+
+func dotAVX2(t gguf.Type) func(*dotJob) {
+	if f := superDotsAVX2[t]; f != nil {
+		return f
+	}
+	return dotsAVX2[t]
+}
+
+type superDotFunc func(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+
+var superDotFuncs = map[gguf.Type][maxDotColumns + 1]superDotFunc{
 	gguf.Q2_K:   {nil, dotQ2_Kx1, dotQ2_Kx2, dotQ2_Kx3, dotQ2_Kx4},
 	gguf.Q3_K:   {nil, dotQ3_Kx1, dotQ3_Kx2, dotQ3_Kx3, dotQ3_Kx4},
 	gguf.Q4_K:   {nil, dotQ4_Kx1, dotQ4_Kx2, dotQ4_Kx3, dotQ4_Kx4},
 	gguf.Q5_K:   {nil, dotQ5_Kx1, dotQ5_Kx2, dotQ5_Kx3, dotQ5_Kx4},
 	gguf.Q6_K:   {nil, dotQ6_Kx1, dotQ6_Kx2, dotQ6_Kx3, dotQ6_Kx4},
-	gguf.IQ4_NL: {nil, dotIQ4_NLx1, dotIQ4_NLx2, dotIQ4_NLx3, dotIQ4_NLx4},
 	gguf.IQ4_XS: {nil, dotIQ4_XSx1, dotIQ4_XSx2, dotIQ4_XSx3, dotIQ4_XSx4},
 }
 
-var dotsAVX2 = perType(dotFuncs, newDot)
+var superDotsAVX2 = perType(superDotFuncs, newSuperDot)
 
 func newDot(t gguf.Type, functions [maxDotColumns + 1]dotFunc) func(*dotJob) {
 	info, _ := t.Info()
 	blockBytes, elements := int(info.Bytes), int(info.Block)
 	return func(d *dotJob) {
 		d.check(d.blocks*blockBytes, maxDotColumns)
-		if d.x.n < d.columns || d.x.k != d.blocks*elements {
-			panic("kernel: activations do not fit the rows")
-		}
-		x := &d.x
-		_, _, _, _ = x.q[:d.columns*x.k], x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
+		x := d.columnsOf(elements)
+		_, _, _ = x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
 		ahead, later, lines := d.asked()
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
+			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
+	}
+}
+
+func newSuperDot(t gguf.Type, functions [maxDotColumns + 1]superDotFunc) func(*dotJob) {
+	info, _ := t.Info()
+	blockBytes := int(info.Bytes)
+	return func(d *dotJob) {
+		d.check(d.blocks*blockBytes, maxDotColumns)
+		x := d.columnsOf(superBlock)
+		_, _ = x.unit[:d.columns*d.blocks*unitFloats], x.ints[:d.columns*d.blocks*unitInts]
+		ahead, later, lines := d.asked()
+		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.unit[0], &x.ints[0],
 			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
 	}
 }

@@ -387,42 +387,42 @@ func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ2_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ2_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ3_Kx1 multiplies rows of Q3_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ3_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ3_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_Kx1 multiplies rows of Q4_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ4_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ5_Kx1 multiplies rows of Q5_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ5_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ6_Kx1 multiplies rows of Q6_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ6_Kx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ6_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_XSx1 multiplies rows of IQ4_XS blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_0x2 multiplies rows of Q4_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
@@ -471,42 +471,42 @@ func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ2_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ2_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ3_Kx2 multiplies rows of Q3_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ3_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ3_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_Kx2 multiplies rows of Q4_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ4_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ5_Kx2 multiplies rows of Q5_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ5_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ6_Kx2 multiplies rows of Q6_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ6_Kx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ6_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_XSx2 multiplies rows of IQ4_XS blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_0x3 multiplies rows of Q4_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
@@ -555,42 +555,42 @@ func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ2_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ2_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ3_Kx3 multiplies rows of Q3_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ3_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ3_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_Kx3 multiplies rows of Q4_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ4_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ5_Kx3 multiplies rows of Q5_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ5_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ6_Kx3 multiplies rows of Q6_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ6_Kx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ6_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_XSx3 multiplies rows of IQ4_XS blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_0x4 multiplies rows of Q4_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
@@ -639,42 +639,42 @@ func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ2_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ2_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ3_Kx4 multiplies rows of Q3_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ3_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ3_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ4_Kx4 multiplies rows of Q4_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ4_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ5_Kx4 multiplies rows of Q5_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ5_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotQ6_Kx4 multiplies rows of Q6_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ6_Kx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotQ6_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_XSx4 multiplies rows of IQ4_XS blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
 
 // dotF32x1 multiplies rows of 8*eights F32 elements with 1 columns of float32, ldx bytes apart. Row r of stream i starts at
 // w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. Each row asks for so many lines at ahead and later.
@@ -809,6 +809,11 @@ func ropeAdjacent(x, cos, sin *float32, fours int)
 //
 //go:noescape
 func quantizeRow(x *float32, q *byte, d, s, h *float32, groups int)
+
+// quantizeUnits quantizes blocks of 256 elements, see quantizeUnitsGeneric.
+//
+//go:noescape
+func quantizeUnits(x *float32, q *byte, d, s, h, unit *float32, ints *int16, blocks int)
 
 // packBytes copies groups of 32 bytes, 4 bytes at a time, to places that are gap bytes apart.
 //

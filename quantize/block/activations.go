@@ -3,10 +3,14 @@ package block
 import "math"
 
 // Activations is a vector in 8 bits with one scale per 32 elements: x[i] = Scale[i/32] * Q[i], -127 <= Q[i] <= 127.
-// Quantize makes it; afterwards it may be read from several goroutines at once.
+// Quantize or QuantizeUnits makes it; afterwards it may be read from several goroutines at once.
 type Activations struct {
 	Q     []int8
 	Scale []float32
+	// After QuantizeUnits, Scale[g] is Unit[g/8] * Units[g], rounded to float32, with 1 <= Units[g] <= 127: one float for 256 elements, as
+	// super-blocks have, and integers for what is different in its groups. After Quantize these are empty.
+	Unit  []float32
+	Units []uint8
 	// Sum[j] is Scale[j] times the sum of the 32 integers of group j (for formats with a minimum).
 	Sum []float32
 	// Sum16[k] is the sum of the integers 16*k to 16*k+15 (for formats whose integers are stored with an offset).
@@ -22,34 +26,75 @@ const tiniest = 0x1p-120
 // Integers are rounded to nearest, ties to even, as the vector instructions of x86 and ARM do (ggml's portable code
 // rounds ties away from zero). A group with a NaN or an infinity gets Scale and Sum NaN, so that it cannot go unnoticed.
 func (a *Activations) Quantize(x []float32) {
-	if len(x)%32 != 0 {
-		panic("block: activations are not whole groups of 32")
-	}
-	groups := len(x) / 32
-	a.Q = grow(a.Q, len(x))
-	a.Scale, a.Sum = grow(a.Scale, groups), grow(a.Sum, groups)
-	a.Sum16, a.lanes = grow(a.Sum16, 2*groups), grow(a.lanes, 4*groups)
-	for g := range groups {
-		q := (*[32]int8)(a.Q[32*g:])
-		a.Scale[g] = quantize8(q, (*[32]float32)(x[32*g:]))
-		s0, s1 := packLanes((*[4][2]uint64)(a.lanes[4*g:]), q)
-		a.Sum16[2*g], a.Sum16[2*g+1] = s0, s1
-		a.Sum[g] = a.Scale[g] * float32(s0+s1)
+	a.reshape(len(x), 32)
+	a.Unit, a.Units = a.Unit[:0], a.Units[:0]
+	for g := range a.Scale {
+		group := (*[32]float32)(x[32*g:])
+		largest := largestMagnitude(group[:])
+		if !(largest >= tiniest && largest <= math.MaxFloat32) {
+			a.put(g, nil, largest-largest, 0) // NaN for infinity and NaN, else 0
+			continue
+		}
+		a.put(g, group, largest/127, 127/largest)
 	}
 }
 
-// quantize8 rounds one group and returns its scale.
-func quantize8(q *[32]int8, x *[32]float32) float32 {
-	largest := largestMagnitude(x[:])
-	if !(largest >= tiniest && largest <= math.MaxFloat32) {
+// tiniestUnits is the same for 256 elements, where 127*127/x must stay in range.
+const tiniestUnits = 0x1p-100
+
+// QuantizeUnits fills a from x (len(x) a multiple of 256) with scales that are whole units. The largest magnitude of 256 elements becomes 127 times 127
+// units; other groups take as many units as their largest magnitude needs, at most 127 for each. All else is as in Quantize; what is not finite makes all
+// 256 elements NaN.
+func (a *Activations) QuantizeUnits(x []float32) {
+	a.reshape(len(x), 256)
+	a.Unit, a.Units = grow(a.Unit, len(x)/256), grow(a.Units, len(x)/32)
+	for b := range a.Unit {
+		largest := largestMagnitude(x[256*b:][:256])
+		finite := largest >= tiniestUnits && largest <= math.MaxFloat32
+		a.Unit[b] = largest - largest
+		perUnit := float32(0)
+		if finite {
+			a.Unit[b], perUnit = largest/(127*127), 127/largest
+		}
+		for g := 8 * b; g < 8*b+8; g++ {
+			group := (*[32]float32)(x[32*g:])
+			if !finite {
+				a.Units[g] = 1
+				a.put(g, nil, a.Unit[b], 0)
+				continue
+			}
+			units := min(max(float32(math.Ceil(float64(largestMagnitude(group[:])*perUnit))), 1), 127)
+			a.Units[g] = uint8(units)
+			scale := a.Unit[b] * units
+			a.put(g, group, scale, 1/scale)
+		}
+	}
+}
+
+// reshape makes room for n elements, whole blocks.
+func (a *Activations) reshape(n, block int) {
+	if n%block != 0 {
+		panic("block: activations are not whole blocks")
+	}
+	groups := n / 32
+	a.Q = grow(a.Q, n)
+	a.Scale, a.Sum = grow(a.Scale, groups), grow(a.Sum, groups)
+	a.Sum16, a.lanes = grow(a.Sum16, 2*groups), grow(a.lanes, 4*groups)
+}
+
+// put sets group g: the elements of x times inverse as integers, zeros where x is nil.
+func (a *Activations) put(g int, x *[32]float32, scale, inverse float32) {
+	q := (*[32]int8)(a.Q[32*g:])
+	if x == nil {
 		clear(q[:])
-		return largest - largest // NaN for infinity and NaN, else 0
+	} else {
+		for j, v := range x {
+			q[j] = int8(nearest(v * inverse))
+		}
 	}
-	inverse := 127 / largest
-	for j, v := range x {
-		q[j] = int8(nearest(v * inverse))
-	}
-	return largest / 127
+	s0, s1 := packLanes((*[4][2]uint64)(a.lanes[4*g:]), q)
+	a.Scale[g], a.Sum[g] = scale, scale*float32(s0+s1)
+	a.Sum16[2*g], a.Sum16[2*g+1] = s0, s1
 }
 
 // grow returns a slice of n elements, s itself if it has the room. The content is not kept.

@@ -112,6 +112,11 @@ func TestDotIsExactOnIntegers(t *testing.T) {
 	}
 }
 
+// quantizers are the ways to make activations for blocks of 256 and less.
+var quantizers = map[string]func(a *block.Activations, x []float32){
+	"scales": (*block.Activations).Quantize, "units": (*block.Activations).QuantizeUnits,
+}
+
 // With any scales it equals the product of the decoded row with the activations up to the rounding of float32. The bound: no
 // term takes part in more than n/32+16 roundings of a relative 2^-24 each, and the terms are at most 3 times the largest
 // magnitude of their block (a minimum and its counterweight, which may cancel) times the activation.
@@ -126,25 +131,34 @@ func TestDotEqualsDecoded(t *testing.T) {
 				}
 				row := randomBlocks(t, r, codec.Type, n)
 				codec.Encode(row, w)
-				a := activations(x)
-				y := make([]float32, n)
-				codec.Decode(y, row)
-				var size float64
-				for g := 0; g < n; g += 256 {
-					var top float64
-					for _, v := range y[g : g+256] {
-						top = math.Max(top, math.Abs(float64(v)))
-					}
-					for i := g; i < g+256; i++ {
-						size += 3 * top * math.Abs(float64(a.Scale[i/32])*float64(a.Q[i]))
-					}
-				}
-				got, want := float64(codec.Dot(row, a)), dot64(y, a)
-				if bound := size * float64(n/32+16) * 0x1p-24; !(math.Abs(got-want) <= bound) {
-					t.Fatalf("%s, %d elements: %v, want %v within %v", codec.Type, n, got, want, bound)
+				for name, quantize := range quantizers {
+					var a block.Activations
+					quantize(&a, x)
+					checkDot(t, codec, name, row, &a)
 				}
 			}
 		}
+	}
+}
+
+func checkDot(t *testing.T, codec *block.Codec, name string, row []byte, a *block.Activations) {
+	t.Helper()
+	n := len(a.Q)
+	y := make([]float32, n)
+	codec.Decode(y, row)
+	var size float64
+	for g := 0; g < n; g += 256 {
+		var top float64
+		for _, v := range y[g : g+256] {
+			top = math.Max(top, math.Abs(float64(v)))
+		}
+		for i := g; i < g+256; i++ {
+			size += 3 * top * math.Abs(float64(a.Scale[i/32])*float64(a.Q[i]))
+		}
+	}
+	got, want := float64(codec.Dot(row, a)), dot64(y, a)
+	if bound := size * float64(n/32+16) * 0x1p-24; !(math.Abs(got-want) <= bound) {
+		t.Fatalf("%s, %d elements, %s: %v, want %v within %v", codec.Type, n, name, got, want, bound)
 	}
 }
 
@@ -221,16 +235,92 @@ func TestActivationsOfAnyBits(t *testing.T) {
 	}
 }
 
+// In whole units every element is as near as its group's scale allows, no group takes more units than it needs, and 256 elements that are too small are
+// zeros, or NaN where one is not finite.
+func TestActivationsInUnits(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	for trial := range 5000 {
+		const n = 512
+		x := make([]float32, n)
+		for g := range n / 32 {
+			size := math.Ldexp(1, r.IntN(12)-6+(trial%3-1)*100)
+			for i := range 32 {
+				x[32*g+i] = float32(r.NormFloat64() * size)
+			}
+		}
+		bad := trial%5 == 0
+		if bad {
+			x[r.IntN(256)] = [2]float32{float32(math.NaN()), float32(math.Inf(-1))}[trial%2]
+		}
+		var a block.Activations
+		a.QuantizeUnits(x)
+		for b := range n / 256 {
+			top := largest(x[256*b:][:256])
+			for g := 8 * b; g < 8*b+8; g++ {
+				scale, units, group := a.Scale[g], a.Units[g], x[32*g:][:32]
+				switch {
+				case bad && b == 0:
+					if scale == scale || a.Sum[g] == a.Sum[g] {
+						t.Fatalf("beside what is not finite the scale is %v, the sum %v", scale, a.Sum[g])
+					}
+					continue
+				case top < 0x1p-100:
+					if scale != 0 {
+						t.Fatalf("largest magnitude %g: scale %g, want 0", top, scale)
+					}
+					continue
+				}
+				if units < 1 || units > 127 || scale != a.Unit[b]*float32(units) {
+					t.Fatalf("scale %v is not %d units of %v", scale, units, a.Unit[b])
+				}
+				if fewer := float64(a.Unit[b]) * float64(units-1); units > 1 && largest(group) < 127*fewer*(1-1e-6) {
+					t.Fatalf("largest magnitude %v: %d units of %v are too many", largest(group), units, a.Unit[b])
+				}
+				var s0, s1 int32
+				for i, v := range group {
+					q := a.Q[32*g+i]
+					if q == -128 || math.Abs(float64(v)-float64(scale)*float64(q)) > 0.50001*float64(scale) {
+						t.Fatalf("%v became %v*%d", v, scale, q)
+					}
+					if i < 16 {
+						s0 += int32(q)
+					} else {
+						s1 += int32(q)
+					}
+				}
+				if a.Sum16[2*g] != s0 || a.Sum16[2*g+1] != s1 || a.Sum[g] != scale*float32(s0+s1) {
+					t.Fatalf("group %d: sums %v %v %v, want %v %v", g, a.Sum16[2*g], a.Sum16[2*g+1], a.Sum[g], s0, s1)
+				}
+			}
+			if !(bad && b == 0) && top >= 0x1p-100 && math.Abs(float64(a.Unit[b])*127*127/top-1) > 1e-6 {
+				t.Fatalf("largest magnitude %v: unit %v", top, a.Unit[b])
+			}
+		}
+	}
+	var a block.Activations
+	x := make([]float32, 256)
+	a.QuantizeUnits(x)
+	if n := testing.AllocsPerRun(10, func() { a.QuantizeUnits(x) }); n != 0 {
+		t.Errorf("%v allocations with storage to reuse", n)
+	}
+	if a.Quantize(x); len(a.Unit) != 0 || len(a.Units) != 0 {
+		t.Errorf("Quantize leaves units %v of %v", a.Units, a.Unit)
+	}
+}
+
 func TestDotShowsNaN(t *testing.T) {
 	x := make([]float32, 256)
 	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 		x[77] = float32(bad)
-		a := activations(x)
-		for _, codec := range dotTypes(t) {
-			row := randomBlocks(t, rand.New(rand.NewPCG(4, 1)), codec.Type, 256)
-			codec.Encode(row, make([]float32, 256))
-			if got := codec.Dot(row, a); got == got {
-				t.Errorf("%s: %v, want NaN", codec.Type, got)
+		for name, quantize := range quantizers {
+			var a block.Activations
+			quantize(&a, x)
+			for _, codec := range dotTypes(t) {
+				row := randomBlocks(t, rand.New(rand.NewPCG(4, 1)), codec.Type, 256)
+				codec.Encode(row, make([]float32, 256))
+				if got := codec.Dot(row, &a); got == got {
+					t.Errorf("%s, %s: %v, want NaN", codec.Type, name, got)
+				}
 			}
 		}
 	}

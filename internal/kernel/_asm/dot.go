@@ -14,7 +14,10 @@ import "fmt"
 // scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the first (R8 = 3*AX),
 // c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
 
-const dotParams = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
+const (
+	dotParams   = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
+	superParams = "w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
+)
 
 // How many columns a dot kernel takes at most: activations in 8 bits, and float32.
 const (
@@ -25,28 +28,33 @@ const (
 // dotFormat describes the dot kernel of a block format.
 type dotFormat struct {
 	format   string
-	bytes    int // of a block
-	elements int // of a block: 32 or 256
+	bytes    int  // of a block
+	elements int  // of a block: 32 or 256
+	minimums bool // minimumSums are in use
 	// before loads what stays in registers; block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the
 	// scratch, see rowSums.
 	before, block func(d *dot)
+	// pair adds two blocks of all rows to one column, or is nil.
+	pair func(d *dot)
 }
 
 // dot is a dot kernel being written.
 type dot struct {
 	*file
 	dotFormat
-	cols int
+	cols   int
+	blocks int // at a time
+	nth    int // of these, the one that is loaded
 }
 
 // w is the operand for the byte at offset of row r's block.
 func (d *dot) w(r, offset int) string {
-	return fmt.Sprintf("%d(DI)%s", offset, []string{"", "(R9*1)", "(R9*2)", "(R10*1)"}[r])
+	return fmt.Sprintf("%d(DI)%s", d.nth*d.bytes+offset, []string{"", "(R9*1)", "(R9*2)", "(R10*1)"}[r])
 }
 
 // Operands of column c's activations, offsets in bytes.
 func (d *dot) q(c, offset int) string {
-	return fmt.Sprintf("%d(SI)%s", offset, []string{"", "(AX*1)", "(AX*2)", "(R8*1)"}[c])
+	return fmt.Sprintf("%d(SI)%s", d.nth*d.elements+offset, []string{"", "(AX*1)", "(AX*2)", "(R8*1)"}[c])
 }
 func (d *dot) sc(c, offset int) string {
 	return fmt.Sprintf("%d(R11)%s", offset, []string{"", "(R15*1)", "(R15*2)", "(DX*1)"}[c])
@@ -64,7 +72,7 @@ func (f *file) nibbles() string { return f.constant("nibbles", repeat(4, 0x0f0f0
 func dots(f *file) {
 	for cols := 1; cols <= maxDotColumns; cols++ {
 		for _, format := range dotFormats {
-			(&dot{file: f, dotFormat: format, cols: cols}).write()
+			(&dot{file: f, dotFormat: format, cols: cols, blocks: 1}).write()
 		}
 	}
 	for cols := 1; cols <= maxWideDotColumns; cols++ {
@@ -76,11 +84,11 @@ func dots(f *file) {
 
 func (d *dot) write() {
 	name := fmt.Sprintf("dot%sx%d", d.format, d.cols)
-	frame := 0
+	frame, params := 0, dotParams
 	if d.elements == 256 {
-		frame = d.scratch() + 64
+		frame, params = d.scratch()+64, superParams
 	}
-	d.begin(name, dotParams, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
+	d.begin(name, params, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
 		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.\n"+
 		"Each row asks for so many lines at ahead and later.", name, d.format, d.cols))
 	d.arg("hop", "R9")
@@ -100,47 +108,84 @@ func (d *dot) write() {
 	d.clear()
 	d.arg("w", "DI")
 	d.arg("q", "SI")
-	d.arg("d", "R11")
-	d.arg("s", "R12")
-	d.arg("h", "R13")
+	if d.elements == 256 {
+		d.arg("unit", "R11")
+		d.arg("ints", "R13")
+		d.nextRow()
+	} else {
+		d.arg("d", "R11")
+		d.arg("s", "R12")
+		d.arg("h", "R13")
+	}
 	d.arg("blocks", "CX")
-	d.p("PCALIGN $32")
-	d.label("block")
-	if d.elements == 32 {
-		for r := range 4 {
-			d.prefetch(r)
-		}
+	if d.pair == nil || d.cols > 1 {
+		d.loop("block", 1, d.block)
+	} else {
+		d.p("MOVQ CX, BX")
+		d.p("SHRQ $1, CX")
+		d.p("JZ odd")
+		d.loop("pair", 2, d.pair)
+		d.label("odd")
+		d.p("TESTQ $1, BX")
+		d.p("JZ done")
+		d.block(d)
+		d.label("done")
 	}
-	d.block(d)
-	d.p("ADDQ $%d, DI", d.bytes)
-	d.p("ADDQ $%d, SI", d.elements)
-	d.p("ADDQ $%d, R11", d.elements/8)
-	d.p("ADDQ $%d, R12", d.elements/8)
-	d.p("ADDQ $%d, R13", d.elements/4)
-	d.p("DECQ CX")
-	d.p("JNZ block")
-	d.arg("y", "CX")
-	for c := range d.cols {
-		if d.elements == 256 {
-			d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
-			d.p("VHADDPS %s, Y0, Y0", d.rowSums(1, c))
-			d.p("VHADDPS Y0, Y0, Y0")
-		} else {
-			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
-		}
-		d.p("VEXTRACTF128 $1, Y0, X1")
-		d.p("VMOVLHPS X1, X0, X0")
-		if c > 0 {
-			d.p("ADDQ %s, CX", d.param("ldy"))
-		}
-		d.p("VMOVUPS X0, (CX)")
-	}
+	d.store()
 	d.p("ADDQ $16, %s", d.param("y"))
 	d.arg("stride", "CX")
 	d.p("ADDQ CX, %s", d.param("w"))
 	d.p("DECQ %s", d.param("rows"))
 	d.p("JNZ row")
 	d.end()
+}
+
+// loop runs over CX times so many blocks.
+func (d *dot) loop(name string, blocks int, body func(d *dot)) {
+	d.blocks = blocks
+	d.p("PCALIGN $32")
+	d.label(name)
+	if d.elements == 32 {
+		for r := range 4 {
+			d.prefetch(r)
+		}
+	}
+	body(d)
+	d.p("ADDQ $%d, DI", blocks*d.bytes)
+	d.p("ADDQ $%d, SI", blocks*d.elements)
+	d.p("ADDQ $%d, R11", blocks*d.elements/8)
+	if d.elements == 32 {
+		d.p("ADDQ $%d, R12", blocks*d.elements/8)
+	}
+	d.p("ADDQ $%d, R13", blocks*d.elements/4)
+	d.p("DECQ CX")
+	d.p("JNZ %s", name)
+	d.blocks = 1
+}
+
+// store brings the sums of four rows together.
+func (d *dot) store() {
+	d.arg("y", "CX")
+	for c := range d.cols {
+		if d.elements == 256 {
+			d.reduce([4]string{d.rowSums(0, c), d.rowSums(1, c), d.rowSums(2, c), d.rowSums(3, c)})
+			if d.minimums {
+				d.p("VMOVAPS %s, Y1", d.minimumSums(c))
+				d.p("VHADDPS Y1, Y1, Y1")
+				d.p("VEXTRACTF128 $1, Y1, X2")
+				d.p("VMOVLHPS X2, X1, X1")
+				d.p("VADDPS X1, X0, X0")
+			}
+		} else {
+			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
+			d.p("VEXTRACTF128 $1, Y0, X1")
+			d.p("VMOVLHPS X1, X0, X0")
+		}
+		if c > 0 {
+			d.p("ADDQ %s, CX", d.param("ldy"))
+		}
+		d.p("VMOVUPS X0, (CX)")
+	}
 }
 
 // clear makes all sums zero.
@@ -153,8 +198,11 @@ func (d *dot) clear() {
 	}
 	d.p("VXORPS Y0, Y0, Y0")
 	for c := range d.cols {
-		for r := range 2 {
+		for r := range 4 {
 			d.p("VMOVAPS Y0, %s", d.rowSums(r, c))
+		}
+		if d.minimums {
+			d.p("VMOVAPS Y0, %s", d.minimumSums(c))
 		}
 	}
 }
@@ -163,9 +211,9 @@ func (d *dot) clear() {
 // bytes are best; farther ahead, the processor's prefetching does not recognize the streams.
 const prefetchAhead = 384
 
-// prefetch asks for a block's worth of bytes of stream r. Super-blocks ask for one stream with each run.
+// prefetch asks for the blocks' worth of bytes of stream r. Super-blocks ask for one stream with each run.
 func (d *dot) prefetch(r int) {
-	for at := 0; at < d.bytes; at += 64 {
+	for at := 0; at < d.blocks*d.bytes; at += 64 {
 		d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
 	}
 }

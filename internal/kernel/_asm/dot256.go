@@ -5,560 +5,564 @@ import (
 	"strings"
 )
 
-// Dot kernels of the super-blocks of 256 elements. As in dot32.go a lane belongs to one row: rows r and r+2, r 0 or 1, are a pair. A run is 64
-// elements, two groups: the halves of 16 of a pair are in its four weights. Their products with activations are in the same registers if there is one
-// column, else in others. The sums of the four groups of two runs, half a block, come together in four dwords of each lane.
+// Dot kernels of the super-blocks of 256 elements. A vector has 32 elements of one row: a group, or two of 16. A run is two groups, which lie together in a
+// block. Scales of activations are whole units of one float for 256 elements, so that all is integers up to the end of a block: products of 32 elements
+// are 16 words, VPMADDWD multiplies these with the weights' scale times the activations' units, and the dwords of all groups are added. None leaves its
+// 32 bits: weights, activations and units are at most 127, but for Q6_K, whose intermediate sums may pass the border and return.
 //
-// With one column both pairs are multiplied together, their instructions in turns: so each waits less for the one before. With more columns one pair
-// comes after the other, as each has products and sums of groups for every column. The sums of rows are in the scratch, as is what belongs to a pair.
+// The words of scales times units are stored in the scratch by a block's header, in vectors of several rows or groups, and read one by one.
 //
-// The integer scales of groups or halves, 16 bits, are multiplied in by the VPMADDWD that adds neighbours.
+// With one column the groups of a run are multiplied with all rows, and the instructions of the next block's header stand between those: vector units
+// that multiply and those that shuffle have work at the same time. With more columns one row comes after the other, as each has sums for every column.
 
-// Registers, see above.
-func (d *dot) weight(r, i int) int  { return d.either(4*r+i, i) }
-func (d *dot) product(r, i int) int { return d.either(4*r+i, 4+i) }
-func (d *dot) groups(r, c int) int  { return d.either(8+r, 8+c) }
-func (d *dot) mask(i int) int       { return d.either(10+i, 12+i) }
-func (d *dot) temp(r, i int) int    { return d.either(12+r+2*i, 14+i) }
-func (d *dot) either(one, more int) int {
+// Registers: the sums of rows, or of a row for each column, are in Y0 to Y3; with one column the activations of a run in Y4 and Y5, else the products; weights
+// of a run in Y6 and Y7; Y8 and Y9 are for loading them, then for scales. Masks are in Y10 and Y15, Y11 to Y14 are the header's.
+const (
+	weight0 = 6
+	spare   = 8
+	side    = 11
+)
+
+func (d *dot) mask(i int) int { return []int{10, 15}[i] }
+
+// The scratch: sums of rows; those of the minimums of four rows, each in two dwords; the float factors of a block, times the activations' unit; all for each column.
+// Then the words of headers: with one column R8 has the place of this block's, R15 of the next one's.
+func (d *dot) rowSums(r, c int) string { return fmt.Sprintf("%d(BX)", 128*c+32*r) }
+func (d *dot) minimumSums(c int) string {
+	return fmt.Sprintf("%d(BX)", 128*d.cols+32*c)
+}
+func (d *dot) factor(c, i int) string { return fmt.Sprintf("%d(BX)", 160*d.cols+32*c+4*i) }
+
+const headerBytes = 256
+
+func (d *dot) headers() int { return 192 * d.cols }
+func (d *dot) scratch() int { return d.headers() + headerBytes*max(d.cols, 2) }
+
+// word is the operand for a byte of this block's header, made the one for the header that is being made.
+func (d *dot) word(c, at int) string {
 	if d.cols == 1 {
-		return one
+		return fmt.Sprintf("%d(R8)", at)
 	}
-	return more
+	return fmt.Sprintf("%d(BX)", d.headers()+headerBytes*c+at)
 }
 
-// The scratch: the sums of a pair's rows for column c; a factor for each lane of what is scaled, and one of what is added for the activations' sums; and
-// room for vectors of a pair.
-func (d *dot) rowSums(r, c int) string { return fmt.Sprintf("%d(BX)", 64*c+32*r) }
-func (d *dot) factor(r int) string     { return fmt.Sprintf("%d(BX)", 64*d.cols+32*r) }
-func (d *dot) minimum(r int) string    { return fmt.Sprintf("%d(BX)", 64*d.cols+64+32*r) }
-func (d *dot) kept(r, i int) string    { return d.keptAt(r, i, 0) }
-func (d *dot) keptAt(r, i, at int) string {
-	return fmt.Sprintf("%d(BX)", 64*d.cols+128+64*i+32*r+at)
+func (d *dot) made(c, at int) string {
+	if d.cols == 1 {
+		return fmt.Sprintf("%d(R15)", at)
+	}
+	return d.word(c, at)
 }
-func (d *dot) scratch() int { return 64*d.cols + 128 + 4*64 }
+
+// head is the operand for the byte at offset of row r's block whose header is being made.
+func (d *dot) head(r, offset int) string {
+	if d.cols == 1 {
+		return strings.Replace(d.w(r, offset), "(DI)", "(DX)", 1)
+	}
+	return d.w(r, offset)
+}
+
+// ints is the operand for column c's integers at an offset in bytes, see activations; headInts for the block whose header is being made.
+func (d *dot) ints(c, offset int) string { return d.h(c, offset) }
+func (d *dot) headInts(c, offset int) string {
+	if d.cols == 1 {
+		return fmt.Sprintf("%d(AX)", offset)
+	}
+	return d.ints(c, offset)
+}
+
+// Offsets in the integers of a block of activations: units and sums of 8 groups, sums of 16.
+const (
+	unitsAt    = 0
+	sumsAt     = 16
+	halfSumsAt = 32
+)
 
 // superBlock describes how the blocks of a format are multiplied.
 type superBlock struct {
 	// masks are constants that stay in registers.
 	masks func(d *dot) []string
-	// start prepares what all rows need for their whole blocks; nil if there is nothing to do.
-	start func(d *dot)
-	// header does the same for rows r and r+2, half before the runs of half a block. They may use the pair's weights and temps.
-	header func(d *dot, r int)
-	half   func(d *dot, r, half int) // or nil
-	// load puts a run of rows r and r+2 into their weights.
+	// header stores the words of scales, and what else it can prepare, for all rows and columns. It uses Y11 to Y14, with several columns Y4 and Y5 too.
+	header func(d *dot)
+	// factors stores the float factors of the rows, and adds the minimums that are the same for all rows. It uses Y11 to Y14.
+	factors func(d *dot)
+	// load puts a run of row r into its weights.
 	load func(d *dot, r, run int)
 	// group is the first or second group of a run.
 	group func(run, i int) int
-	// signed tells that weights have signs; their products are dwords, of others words.
+	// signed tells that weights have signs.
 	signed bool
-	// sum makes the sums of a run's two groups: a b a b in each lane, words or dwords, in Yto.
-	sum func(d *dot, r, run, to int)
-	// join is how these sums and those of the next run are interleaved, and add how they are added: QDQ where runs are groups 0 1 and 2 3, DQ for
-	// 0 2 and 1 3; VPADDW or VPADDD.
-	join, add string
-	// prepare makes, for half a block, the pair's first two weights.
-	prepare func(d *dot, r, half int)
-	// scale makes float32 of the groups' sums in Yg, multiplied with their scales, but for the activations'.
-	scale func(d *dot, r, g int)
-	// factors is the operand of what is left to multiply with.
-	factors func(d *dot, r int) string
-	// offset adds to Ysum what minimums or an offset make for column c; nil if there are none.
-	offset func(d *dot, r, sum, c, half int)
+	// scale puts the words of scales of row r's group, for column c, into Yto.
+	scale func(d *dot, r, g, c, to int)
+	// offset subtracts from Ysum, dwords, what the integers' offset makes of row r and column c; minimum from Ysum, float32, what its minimums make. Both use Ytemp.
+	offset, minimum func(d *dot, r, c, sum, temp int)
+	// factorStep is the number of factors of a row.
+	factorStep int
+	// minimumsOfAll tells that factors adds to minimumSums.
+	minimumsOfAll bool
 }
 
-// both writes what f writes for each pair, line by line in turns.
-func (d *dot) both(f func(r int)) {
-	before := d.text.String()
-	var lines [2][]string
-	for r := range 2 {
-		d.text.Reset()
-		f(r)
-		lines[r] = strings.SplitAfter(d.text.String(), "\n")
-	}
-	d.text.Reset()
-	d.text.WriteString(before)
-	for i := range max(len(lines[0]), len(lines[1])) {
-		for _, l := range lines {
-			if i < len(l) {
-				d.text.WriteString(l[i])
-			}
-		}
-	}
+func (b *superBlock) format(name string, bytes int) dotFormat {
+	return dotFormat{format: name, bytes: bytes, elements: 256, minimums: b.minimumsOfAll, before: b.before, block: b.block}
 }
 
-// before loads the masks.
+// before loads the masks, and with one column makes the first header.
 func (b *superBlock) before(d *dot) {
 	for i, constant := range b.masks(d) {
 		d.p("VMOVDQU %s, Y%d", constant, d.mask(i))
 	}
+	if d.cols > 1 {
+		return
+	}
+	d.p("LEAQ %d(BX), R8", d.headers())
+	d.p("LEAQ %d(R8), R15", headerBytes)
+	d.arg("w", "DX")
+	d.arg("ints", "AX")
+	b.header(d)
+}
+
+// nextRow puts the row after this one, or this one again, into R12.
+func (d *dot) nextRow() {
+	if d.cols > 1 {
+		return
+	}
+	d.p("MOVQ DI, R12")
+	d.p("CMPQ %s, $1", d.param("rows"))
+	d.p("JEQ last")
+	d.p("ADDQ %s, R12", d.param("stride"))
+	d.label("last")
 }
 
 func (b *superBlock) block(d *dot) {
-	if b.start != nil {
-		b.start(d)
-	}
 	if d.cols > 1 {
-		for r := range 2 {
-			b.header(d, r)
-			for half := range 2 {
-				b.begin(d, r, half)
-				for run := 2 * half; run < 2*half+2; run++ {
-					if r == 0 {
-						d.prefetch(run)
-					}
-					b.load(d, r, run)
+		b.header(d)
+		b.factors(d)
+		for r := range 4 {
+			d.prefetch(r)
+			for run := range 4 {
+				b.load(d, r, run)
+				for i := range 2 {
 					for c := range d.cols {
-						for i := range 4 {
-							b.multiply(d, r, run, i, c, d.product(r, i))
-						}
-						b.addGroups(d, r, run, c)
+						b.multiply(d, r, run, i, c)
+						b.add(d, r, run, i, c)
 					}
 				}
-				b.end(d, r, half)
+			}
+			for c := range d.cols {
+				b.end(d, r, c)
 			}
 		}
 		return
 	}
-	d.both(func(r int) { b.header(d, r) })
-	for half := range 2 {
-		d.both(func(r int) { b.begin(d, r, half) })
-		for run := 2 * half; run < 2*half+2; run++ {
-			d.prefetch(run)
-			d.both(func(r int) { b.load(d, r, run) })
-			for i := range 4 {
-				b.multiply(d, 0, run, i, 0, d.temp(i%2, 1))
+	d.note("the header that is made here is the next block's: in this row or the next one, else one that is there")
+	d.p("XCHGQ R8, R15")
+	d.p("LEAQ %d(DI), DX", d.bytes)
+	d.p("LEAQ 64(R13), AX")
+	d.p("CMPQ CX, $1")
+	d.p("CMOVQEQ R12, DX")
+	d.p("CMOVQEQ %s, AX", d.param("ints"))
+	between(d, func() {
+		for run := range 4 {
+			for i := range 2 {
+				d.p("VMOVDQU %s, Y%d", d.q(0, 32*b.group(run, i)), 4+i)
 			}
-			d.both(func(r int) { b.addGroups(d, r, run, 0) })
+			for r := range 4 {
+				b.load(d, r, run)
+				for i := range 2 {
+					b.multiply(d, r, run, i, 0)
+					b.add(d, r, run, i, 0)
+				}
+			}
 		}
-		d.both(func(r int) { b.end(d, r, half) })
+	}, func() {
+		b.factors(d)
+		b.header(d)
+	}, func() {
+		for r := range 4 {
+			d.prefetch(r)
+		}
+	})
+	for r := range 4 {
+		b.end(d, r, 0)
 	}
 }
 
-func (b *superBlock) begin(d *dot, r, half int) {
-	if b.half != nil {
-		b.half(d, r, half)
-	}
-}
-
-// multiply multiplies the weights i of pair r, with one column of both pairs, with activations in Yx.
-func (b *superBlock) multiply(d *dot, r, run, i, c, x int) {
-	d.p("VBROADCASTI128 %s, Y%d", d.q(c, 32*b.group(run, i/2)+16*(i%2)), x)
-	last := r
-	if d.cols == 1 {
-		last = 1
-	}
-	for ; r <= last; r++ {
-		w, to := d.weight(r, i), d.product(r, i)
-		if b.signed {
-			d.multiplySigned(w, x, to, d.temp(r, 0))
-		} else {
-			d.p("VPMADDUBSW Y%d, Y%d, Y%d", x, w, to)
+// between writes what the first function writes, with the lines of the others spread over it evenly.
+func between(d *dot, all ...func()) {
+	before := d.text.String()
+	var lines []string
+	for _, f := range all {
+		d.text.Reset()
+		f()
+		more := strings.SplitAfter(strings.TrimSuffix(d.text.String(), "\n"), "\n")
+		more[len(more)-1] += "\n"
+		var mixed []string
+		for i, l := range lines {
+			mixed = append(mixed, l)
+			mixed = append(mixed, more[i*len(more)/len(lines):(i+1)*len(more)/len(lines)]...)
+		}
+		if lines = mixed; lines == nil {
+			lines = more
 		}
 	}
+	d.text.Reset()
+	d.text.WriteString(before + strings.Join(lines, ""))
 }
 
-// addGroups makes the sums of a run's groups, for column c, and joins those of two runs.
-func (b *superBlock) addGroups(d *dot, r, run, c int) {
-	if to, next := d.groups(r, c), d.product(r, 0); run%2 == 0 {
-		b.sum(d, r, run, to)
-	} else {
-		b.sum(d, r, run, next)
-		d.interleave(b.join, b.add, to, next, d.temp(r, 0), to)
+// place is where the products of group i of a run, the scales and the sum of row r and column c are.
+func (d *dot) place(r, i, c int) (products, scales, sum int) {
+	if d.cols > 1 {
+		return 4, 5, c
 	}
+	return weight0 + i, spare + i, r
 }
 
-// end adds half a block to the sums of the rows.
-func (b *superBlock) end(d *dot, r, half int) {
-	b.prepare(d, r, half)
-	for c := range d.cols {
-		groups, sum, temp := d.groups(r, c), d.product(r, 2), d.product(r, 3)
-		b.scale(d, r, groups)
-		d.p("VBROADCASTF128 %s, Y%d", d.sc(c, 16*half), temp)
-		d.p("VMULPS Y%d, Y%d, Y%d", temp, groups, groups)
-		d.p("VMOVAPS %s, Y%d", d.rowSums(r, c), sum)
-		d.p("VFMADD231PS %s, Y%d, Y%d", b.factors(d, r), groups, sum)
-		if b.offset != nil {
-			b.offset(d, r, sum, c, half)
+// multiply makes words of the products of group i of a run with column c.
+func (b *superBlock) multiply(d *dot, r, run, i, c int) {
+	w, x := weight0+i, fmt.Sprintf("Y%d", 4+i)
+	to, temp, _ := d.place(r, i, c)
+	if d.cols > 1 {
+		x = d.q(c, 32*b.group(run, i))
+	}
+	if b.signed { // the signs of the weights go to the activations
+		if d.cols > 1 {
+			d.p("VMOVDQU %s, Y%d", x, to)
+			x = fmt.Sprintf("Y%d", to)
 		}
-		d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
+		d.p("VPSIGNB Y%d, %s, Y%d", w, x, temp)
+		d.p("VPABSB Y%d, Y%d", w, to)
+		x, w = fmt.Sprintf("Y%d", temp), to
 	}
+	d.p("VPMADDUBSW %s, Y%d, Y%d", x, w, to)
 }
 
-func convertSums(d *dot, _, g int)    { d.p("VCVTDQ2PS Y%d, Y%d", g, g) }
-func pairFactor(d *dot, r int) string { return d.factor(r) }
-func consecutive(run, i int) int      { return 2*run + i }
-func alternating(run, i int) int      { return 4*(run/2) + run%2 + 2*i }
+// add multiplies these with the scales and adds them to the sum of the block.
+func (b *superBlock) add(d *dot, r, run, i, c int) {
+	products, scales, sum := d.place(r, i, c)
+	b.scale(d, r, b.group(run, i), c, scales)
+	if run == 0 && i == 0 {
+		d.p("VPMADDWD Y%d, Y%d, Y%d", scales, products, sum)
+		return
+	}
+	d.p("VPMADDWD Y%d, Y%d, Y%d", scales, products, products)
+	d.p("VPADDD Y%d, Y%d, Y%d", products, sum, sum)
+}
+
+// end adds a block of row r to its sum for column c.
+func (b *superBlock) end(d *dot, r, c int) {
+	_, _, sum := d.place(r, 0, c)
+	temp := spare
+	if b.offset != nil {
+		b.offset(d, r, c, sum, temp)
+	}
+	d.p("VCVTDQ2PS Y%d, Y%d", sum, sum)
+	d.p("VBROADCASTSS %s, Y%d", d.factor(c, b.factorStep*r), temp)
+	d.p("VFMADD213PS %s, Y%d, Y%d", d.rowSums(r, c), temp, sum)
+	if b.minimum != nil {
+		b.minimum(d, r, c, sum, temp)
+	}
+	d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
+}
+
+func consecutive(run, i int) int { return 2*run + i }
+func alternating(run, i int) int { return 4*(run/2) + run%2 + 2*i }
 func (d *dot) dwords(name string, v uint32) string {
 	return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
 }
 
-// The formats with scales and minimums of 6 bits for every 32 elements. Kept are the bytes of both rows of a pair: 8 scales, 8 minimums. The factors of
-// all rows, d dmin of rows 0, 1, 2, 3, go to the scratch first.
-
-func startScales6(d *dot) {
-	a, b, to := 0, d.either(4, 1), d.temp(0, 0)
-	d.lanes(0, 0, a)
-	d.lanes(1, 0, b)
-	d.p("VPUNPCKLDQ Y%d, Y%d, Y%d", b, a, to)
-	d.p("VPERMQ $0x08, Y%d, Y%d", to, to)
-	d.p("VCVTPH2PS X%d, Y%d", to, to)
-	for i, at := range []string{d.factor(0), d.minimum(0), d.factor(1), d.minimum(1)} {
-		d.p("VPERMILPS $%d, Y%d, Y%d", 0x55*i, to, d.temp(0, 1))
-		d.p("VMOVAPS Y%d, %s", d.temp(0, 1), at)
+// factorsAt stores the rows' float16 at offset, times the unit. The rows have one each, broadcast by VPBROADCASTW, or two, by VPBROADCASTD.
+func (d *dot) factorsAt(broadcast string, offset int) {
+	x, from := side, side+1
+	blend, wide := "VPBLENDW", "X"
+	if broadcast == "VPBROADCASTD" {
+		blend, wide = "VPBLENDD", "Y"
 	}
-}
-
-func headerScales6Lanes(d *dot, r int) {
-	from, to, temp := d.weight(r, 0), d.weight(r, 1), d.temp(r, 0)
-	if d.cols > 1 && r == 1 {
-		d.lanes(1, 0, from)
-	}
-	headerScales6(d.file, "Y", from, to, temp)
-	d.p("VMOVDQA Y%d, %s", to, d.kept(r, 0))
-}
-
-// scaleWords puts the kept bytes at a, b, c and d, each as two equal words, into Yto.
-func (d *dot) scaleWords(r, to int, bytes ...int) {
-	name := "scaleWords"
-	for _, b := range bytes {
-		name += fmt.Sprintf("_%d", b)
-	}
-	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), to)
-	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(name, bytesOf(func(i int) int {
-		if i%2 == 1 {
-			return 0x80
+	for r := range 4 {
+		if r == 0 {
+			d.p("%s %s, X%d", broadcast, d.w(r, offset), x)
+			continue
 		}
-		return bytes[i%16/4]
-	})...), to, to)
-}
-
-// minimums6 puts the minimums of four groups, float32, into the pair's second weight.
-func minimums6(d *dot, r, half int) {
-	to := d.weight(r, 1)
-	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), to)
-	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(fmt.Sprintf("minimumDwords%d", half), bytesOf(func(i int) int {
-		if i%4 > 0 {
-			return 0x80
-		}
-		return 8 + 4*half + i%16/4
-	})...), to, to)
-	d.p("VCVTDQ2PS Y%d, Y%d", to, to)
-}
-
-func subtractMinimums(d *dot, r, sum, c, half int) {
-	temp := d.product(r, 3)
-	d.p("VBROADCASTF128 %s, Y%d", d.s(c, 16*half), temp)
-	d.p("VMULPS Y%d, Y%d, Y%d", d.weight(r, 1), temp, temp)
-	d.p("VFNMADD231PS %s, Y%d, Y%d", d.minimum(r), temp, sum)
-}
-
-// splitNibbles puts the low halves of 16 bytes into weight low, the others into weight high.
-func (d *dot) splitNibbles(r, offset, low, high int) {
-	low, high = d.weight(r, low), d.weight(r, high)
-	d.lanes(r, offset, high)
-	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, low)
-	d.p("VPSRLW $4, Y%d, Y%d", high, high)
-	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, high)
-}
-
-// nibbleRun: two times 16 bytes, with one group low and the next one high.
-func (d *dot) nibbleRun(r, offset int) {
-	for i := range 2 {
-		d.splitNibbles(r, offset+16*i, i, 2+i)
+		d.p("%s %s, X%d", broadcast, d.w(r, offset), from)
+		d.p("%s $%d, X%d, X%d, X%d", blend, 1<<r, from, x, x)
+	}
+	d.p("VCVTPH2PS X%d, %s%d", x, wide, x)
+	for c := range d.cols {
+		d.p("VMULPS %s, %s%d, %s%d", d.sc(c, 0), wide, x, wide, from)
+		d.p("VMOVAPS %s%d, %s", wide, from, d.factor(c, 0))
 	}
 }
 
-// addHalves adds products of weights whose groups have one scale; add is VPADDW or VPADDD.
-func (d *dot) addHalves(r, to int, add string) {
-	p := d.product(r, 0)
-	d.p("%s Y%d, Y%d, Y%d", add, p+1, p, p)
-	d.p("%s Y%d, Y%d, Y%d", add, p+3, p+2, p+2)
-	d.interleave("DQ", add, p, p+2, p+1, to)
+func oneFactor(offset int) func(d *dot) {
+	return func(d *dot) { d.factorsAt("VPBROADCASTW", offset) }
 }
 
-var superBlockQ4_K = &superBlock{
-	masks:  func(d *dot) []string { return []string{d.nibbles()} },
-	start:  startScales6,
-	header: headerScales6Lanes,
-	load:   func(d *dot, r, run int) { d.nibbleRun(r, 16+32*run) },
-	group:  consecutive,
-	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to, "VPADDW") },
-	join:   "QDQ",
-	add:    "VPADDW", // 8 * 2*15*127 in a word
-	prepare: func(d *dot, r, half int) {
-		d.scaleWords(r, d.weight(r, 0), 4*half, 4*half+1, 4*half+2, 4*half+3)
-		minimums6(d, r, half)
-	},
-	scale: func(d *dot, r, g int) {
-		d.p("VPMADDWD Y%d, Y%d, Y%d", d.weight(r, 0), g, g)
-		convertSums(d, r, g)
-	},
-	factors: pairFactor,
-	offset:  subtractMinimums,
+// splitNibbles puts the low halves of 32 bytes into the first weight, the others into the second.
+func (d *dot) splitNibbles(r, offset int) {
+	d.p("VMOVDQU %s, Y7", d.w(r, offset))
+	d.p("VPAND Y%d, Y7, Y6", d.mask(0))
+	d.p("VPSRLW $4, Y7, Y7")
+	d.p("VPAND Y%d, Y7, Y7", d.mask(0))
 }
 
-var superBlockQ5_K = &superBlock{
-	masks: func(d *dot) []string {
-		return []string{d.nibbles(), d.constant("sixteens", repeat(4, 0x1010101010101010)...)}
-	},
-	start:  startScales6,
-	header: headerScales6Lanes,
-	load: func(d *dot, r, run int) {
-		d.nibbleRun(r, 48+32*run)
-		for i := range 2 {
-			d.lanes(r, 16+16*i, d.temp(r, 0))
-			d.orBits(r, 2*run, 4, i)
-			d.orBits(r, 2*run+1, 4, 2+i)
-		}
-	},
-	group: consecutive,
-	sum: func(d *dot, r, run, to int) {
-		d.addHalves(r, to, "VPADDW") // 4 * 2*31*127 in a word
-		d.scaleWords(r, d.temp(r, 0), 2*run, 2*run+1, 2*run, 2*run+1)
-		d.p("VPMADDWD Y%d, Y%d, Y%d", d.temp(r, 0), to, to)
-	},
-	join:    "QDQ",
-	add:     "VPADDD",
-	prepare: minimums6,
-	scale:   convertSums,
-	factors: pairFactor,
-	offset:  subtractMinimums,
-}
-
-// orBits moves bits of the pair's first temp, of each byte those from bit `at` on, to bit `want`, and adds those of the second mask to weight i.
-func (d *dot) orBits(r, at, want, i int) {
-	from, to := d.temp(r, 0), d.temp(r, 1)
+// orBits moves bits of the bytes in Y8, those from bit `at` on, to bit `want`, and adds those of the second mask to weight i.
+func (d *dot) orBits(at, want, i int) {
+	from := spare
 	switch {
 	case at < want:
-		d.p("VPSLLW $%d, Y%d, Y%d", want-at, from, to)
+		from = spare + 1
+		d.p("VPSLLW $%d, Y8, Y9", want-at)
 	case at > want:
-		d.p("VPSRLW $%d, Y%d, Y%d", at-want, from, to)
+		from = spare + 1
+		d.p("VPSRLW $%d, Y8, Y9", at-want)
 	}
-	if at != want {
-		from = to
+	d.p("VPAND Y%d, Y%d, Y9", d.mask(1), from)
+	d.p("VPOR Y9, Y%d, Y%d", weight0+i, weight0+i)
+}
+
+// The formats with a scale for every 32 elements. A header has the words of groups 0 to 3 of rows 0 1 2 3, then those of groups 4 to 7; minimums come after both.
+
+func wordOfGroup(d *dot, r, g, c, to int) {
+	d.p("VPBROADCASTW %s, Y%d", d.word(c, 32*(g/4)+8*r+2*(g%4)), to)
+}
+
+const minimumWords = 64
+
+// headerScales6Rows: bytes 4 to 7 of a block have the first four scales and, in their top bits, the top bits of the last four; 8 to 11 the same of the
+// minimums; 12 to 15 the low four bits of the last ones, scales low, minimums high.
+func headerScales6Rows(d *dot) {
+	a, b, units, words := side, side+1, side+2, side+3
+	for i, x := range []int{a, b} { // rows i and i+2
+		d.p("VBROADCASTI128 %s, Y%d", d.head(i+2, 0), units)
+		d.p("VPBLENDD $0x0F, %s, Y%d, Y%d", d.head(i, 0), units, x)
 	}
-	d.p("VPAND Y%d, Y%d, Y%d", d.mask(1), from, to)
-	d.p("VPOR Y%d, Y%d, Y%d", to, d.weight(r, i), d.weight(r, i))
-}
-
-// The formats with a scale for every 16 elements. Kept are, for half a block, what is multiplied with the activations' sums of 16, and the 8 scales, each
-// twice, all words of both rows. For integers with an offset, or minimums, the first two weights are these factors times 2^16: those of the first
-// halves of the groups, then those of the second halves. The runs of half a block are groups 0 and 2, and 1 and 3.
-
-// rowFactors puts the float16 at offset of the blocks of rows r and r+2 into all dwords of their lanes of the first weight.
-func (d *dot) rowFactors(r, offset int) {
-	a, b := d.weight(r, 0), d.weight(r, 1)
-	d.p("VPBROADCASTW %s, X%d", d.w(r, offset), a)
-	d.p("VPBROADCASTW %s, X%d", d.w(r+2, offset), b)
-	d.p("VPUNPCKLQDQ X%d, X%d, X%d", b, a, a)
-	d.p("VCVTPH2PS X%d, Y%d", a, a)
-}
-
-// offsetFactors are those at offset, times a constant.
-func (d *dot) offsetFactors(r, offset int, name string, constant uint32) {
-	d.rowFactors(r, offset)
-	d.p("VMULPS %s, Y%d, Y%d", d.dwords(name, constant), d.weight(r, 0), d.weight(r, 1))
-	d.p("VMOVAPS Y%d, %s", d.weight(r, 1), d.minimum(r))
-}
-
-// factorsAt are those at offset.
-func (d *dot) factorsAt(r, offset int) {
-	d.rowFactors(r, offset)
-	d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
-}
-
-// pairBytes widens 8 bytes of each row into the first weight; extend is VPMOVSXBW or VPMOVZXBW.
-func (d *dot) pairBytes(r, offset int, extend string) {
-	to := d.weight(r, 0)
-	d.p("VMOVQ %s, X%d", d.w(r, offset), to)
-	d.p("VMOVHPS %s, X%d, X%d", d.w(r+2, offset), to, to)
-	d.p("%s X%d, Y%d", extend, to, to)
-}
-
-// keepScales keeps the scales in Yfrom, each twice: four in the second vector, four in the third.
-func (d *dot) keepScales(r, from int) {
-	temp := d.weight(r, 3)
-	for i, half := range []string{"L", "H"} {
-		d.p("VPUNPCK%sWD Y%d, Y%d, Y%d", half, from, from, temp)
-		d.p("VMOVDQA Y%d, %s", temp, d.kept(r, 1+i))
+	d.p("VPUNPCKLDQ Y%d, Y%d, Y%d", b, a, words)
+	d.p("VPUNPCKHDQ Y%d, Y%d, Y%d", b, a, b)
+	d.p("VPALIGNR $8, Y%d, Y%d, Y%d", words, b, a) // dwords 1 1 2 2 of two rows
+	d.p("VPSHUFD $0xEE, Y%d, Y%d", b, b)           // dwords 3 3 3 3
+	d.p("VPSRLD $2, Y%d, Y%d", a, words)
+	d.p("VPSRLVD %s, Y%d, Y%d", d.constant("minimumsShift", repeat(2, 0, 0x0000000400000004)...), b, b)
+	d.p("VPAND %s, Y%d, Y%d", d.constant("sixBits", repeat(4, 0x3f3f3f3f3f3f3f3f)...), a, a)
+	d.p("VPAND %s, Y%d, Y%d", d.constant("topPairs", repeat(4, 0x3030303030303030)...), words, words)
+	d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), b, b)
+	d.p("VPOR Y%d, Y%d, Y%d", words, b, b)
+	zeros := d.constant("zeros", repeat(4, 0)...)
+	for i, x := range []int{a, b} { // groups 0 to 3, 4 to 7: bytes of scales, then of minimums
+		d.p("VPUNPCKLBW %s, Y%d, Y%d", zeros, x, words)
+		d.p("VPUNPCKHBW %s, Y%d, Y%d", zeros, x, x)
+		for c := range d.cols {
+			d.p("VPBROADCASTQ %s, Y%d", d.headInts(c, unitsAt+8*i), units)
+			for kind, from := range []int{words, x} {
+				to := from
+				if d.cols > 1 {
+					to = 4
+				}
+				d.p("VPMULLW Y%d, Y%d, Y%d", units, from, to)
+				d.p("VMOVDQA Y%d, %s", to, d.made(c, 32*i+minimumWords*kind))
+			}
+		}
 	}
 }
 
-// keepWords keeps what is in the first weight, as scales and as factors of the activations' sums.
-func (d *dot) keepWords(r int) {
-	d.p("VMOVDQA Y%d, %s", d.weight(r, 0), d.kept(r, 0))
-	d.keepScales(r, d.weight(r, 0))
-}
-
-// sixteenths makes the first two weights.
-func sixteenths(d *dot, r, _ int) {
-	a, b := d.weight(r, 0), d.weight(r, 1)
-	d.p("VMOVDQA %s, Y%d", d.kept(r, 0), a)
-	d.p("VPAND %s, Y%d, Y%d", d.constant("highWords", repeat(4, 0xffff0000ffff0000)...), a, b)
-	d.p("VPSLLD $16, Y%d, Y%d", a, a)
-	d.p("VCVTDQ2PS Y%d, Y%d", a, a)
-	d.p("VCVTDQ2PS Y%d, Y%d", b, b)
-}
-
-func addSixteenths(d *dot, r, sum, c, half int) {
-	a, b := d.product(r, 3), d.temp(r, 0)
-	d.p("VBROADCASTF128 %s, Y%d", d.h(c, 32*half), a)
-	d.p("VBROADCASTF128 %s, Y%d", d.h(c, 32*half+16), b)
-	d.p("VMULPS Y%d, Y%d, Y%d", d.weight(r, 0), a, a)
-	d.p("VFMADD231PS Y%d, Y%d, Y%d", d.weight(r, 1), b, a)
-	d.p("VFMADD231PS %s, Y%d, Y%d", d.minimum(r), a, sum)
-}
-
-// scaleHalves multiplies products of weights whose halves of groups have scales of their own with these.
-func scaleHalves(d *dot, r, run, to int) {
-	p, temp := d.product(r, 0), d.temp(r, 0)
-	for i := range 2 {
-		a := p + 2*i
-		d.interleave("DQ", "VPADDW", a, a+1, temp, a) // 4 * 63*127 in a word
-		d.p("VPSHUFD $%d, %s, Y%d", []int{0x44, 0xEE}[run%2], d.kept(r, 1+i), temp)
-		d.p("VPMADDWD Y%d, Y%d, Y%d", temp, a, a)
+// factorsMinimums6 stores the factors, and subtracts the minimums.
+func factorsMinimums6(d *dot) {
+	d.factorsAt("VPBROADCASTD", 0)
+	a, b := side, side+1
+	for c := range d.cols {
+		d.p("VPBROADCASTQ %s, Y%d", d.ints(c, sumsAt), a)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, minimumWords), a, a)
+		d.p("VPBROADCASTQ %s, Y%d", d.ints(c, sumsAt+8), b)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, minimumWords+32), b, b)
+		d.p("VPADDD Y%d, Y%d, Y%d", b, a, a)
+		d.p("VCVTDQ2PS Y%d, Y%d", a, a)
+		d.p("VMOVSHDUP %s, Y%d", d.factor(c, 0), b)
+		d.p("VFNMADD213PS %s, Y%d, Y%d", d.minimumSums(c), b, a)
+		d.p("VMOVAPS Y%d, %s", a, d.minimumSums(c))
 	}
-	d.interleave("DQ", "VPADDD", p, p+2, temp, to)
 }
 
-// halfGroups completes what is the same for these formats.
-func halfGroups(b superBlock) *superBlock {
-	b.group, b.sum, b.join, b.add = alternating, scaleHalves, "DQ", "VPADDD"
-	b.prepare, b.scale, b.factors, b.offset = sixteenths, convertSums, pairFactor, addSixteenths
+// scales6 completes what is the same for the formats with scales and minimums of 6 bits.
+func scales6(b superBlock) *superBlock {
+	b.header, b.factors, b.factorStep, b.minimumsOfAll = headerScales6Rows, factorsMinimums6, 2, true
+	b.group, b.scale = consecutive, wordOfGroup
 	return &b
 }
 
-var superBlockQ6_K = halfGroups(superBlock{
+var superBlockQ4_K = scales6(superBlock{
+	masks: func(d *dot) []string { return []string{d.nibbles()} },
+	load:  func(d *dot, r, run int) { d.splitNibbles(r, 16+32*run) },
+})
+
+var superBlockQ5_K = scales6(superBlock{
 	masks: func(d *dot) []string {
-		return []string{d.nibbles(), d.constant("topPairs", repeat(4, 0x3030303030303030)...)}
-	},
-	header: func(d *dot, r int) {
-		d.offsetFactors(r, 208, "minus32by16", 0xba000000) // -32 / 2^16
-		d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
-	},
-	half: func(d *dot, r, half int) {
-		d.pairBytes(r, 192+8*half, "VPMOVSXBW")
-		d.keepWords(r)
+		return []string{d.nibbles(), d.constant("sixteens", repeat(4, 0x1010101010101010)...)}
 	},
 	load: func(d *dot, r, run int) {
-		d.nibbleRun(r, 32*run)
-		for i := range 2 {
-			d.lanes(r, 128+32*(run/2)+16*i, d.temp(r, 0))
-			d.orBits(r, 2*(run%2), 4, i)
-			d.orBits(r, 2*(run%2)+4, 4, 2+i)
-		}
+		d.splitNibbles(r, 48+32*run)
+		d.p("VMOVDQU %s, Y8", d.w(r, 16))
+		d.orBits(2*run, 4, 0)
+		d.orBits(2*run+1, 4, 1)
 	},
 })
 
-// bitPairRun: two times 16 bytes with two bits of four groups.
-func (d *dot) bitPairRun(r, offset, run int) {
-	for i := range 2 {
-		low, high := d.weight(r, i), d.weight(r, 2+i)
-		d.lanes(r, offset+32*(run/2)+16*i, low)
-		d.p("VPSRLW $%d, Y%d, Y%d", 2*(run%2)+4, low, high)
-		if run%2 == 1 {
-			d.p("VPSRLW $2, Y%d, Y%d", low, low)
-		}
-		d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), low, low)
-		d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), high, high)
-	}
-}
-
-func (d *dot) bitPairs() string { return d.constant("lowPairs", repeat(4, 0x0303030303030303)...) }
-
-// Q2_K's scales are low halves of bytes; the high halves are minimums.
-var superBlockQ2_K = halfGroups(superBlock{
-	masks: func(d *dot) []string { return []string{d.bitPairs(), d.nibbles()} },
-	header: func(d *dot, r int) {
-		d.offsetFactors(r, 82, "minusBy16", 0xb7800000) // -1 / 2^16
-		d.factorsAt(r, 80)
-	},
-	half: func(d *dot, r, half int) {
-		scales, minimums := d.weight(r, 0), d.weight(r, 1)
-		d.pairBytes(r, 8*half, "VPMOVZXBW")
-		d.p("VPSRLW $4, Y%d, Y%d", scales, minimums)
-		d.p("VMOVDQA Y%d, %s", minimums, d.kept(r, 0))
-		d.p("VPAND Y%d, Y%d, Y%d", d.mask(1), scales, scales)
-		d.keepScales(r, scales)
-	},
-	load: func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
-})
-
-var superBlockQ3_K = halfGroups(superBlock{
-	masks: func(d *dot) []string {
-		return []string{d.bitPairs(), d.constant("fours", repeat(4, 0x0404040404040404)...)}
-	},
-	header: func(d *dot, r int) {
-		from, a, b := d.weight(r, 0), d.weight(r, 1), d.weight(r, 2)
-		for i := range 2 {
-			d.p("VMOVDQU %s, X%d", d.w(r+2*i, 94), from)
-			scalesQ3_K(d.file, from, a+i, d.weight(r, 3), d.temp(r, 0))
-		}
-		for i, half := range []string{"L", "H"} { // bytes of a half block: of one row, then of the other
-			d.p("VPUNPCK%sQDQ X%d, X%d, X%d", half, b, a, from)
-			d.p("VMOVDQA X%d, %s", from, d.keptAt(r, 3, 16*i))
-		}
-		d.offsetFactors(r, 108, "minus4by16", 0xb8800000) // -4 / 2^16
-		d.p("VMOVAPS Y%d, %s", d.weight(r, 0), d.factor(r))
-	},
-	half: func(d *dot, r, half int) {
-		d.p("VPMOVSXBW %s, Y%d", d.keptAt(r, 3, 16*half), d.weight(r, 0))
-		d.keepWords(r)
-	},
-	load: func(d *dot, r, run int) {
-		d.bitPairRun(r, 32, run)
-		for i := range 2 { // third bits
-			d.lanes(r, 16*i, d.temp(r, 0))
-			d.orBits(r, alternating(run, 0), 2, i)
-			d.orBits(r, alternating(run, 1), 2, 2+i)
-		}
-	},
-})
-
-// IQ4_XS has signed values, and scales of 6 bits for every 32 elements. Kept are the 8 first bytes of the blocks, twice in their lanes: the factor, the
-// top bits of the scales, their low four bits.
+// IQ4_XS has signed values. The factor is followed by a word with the top two bits of the scales and a dword with their low four bits.
 var superBlockIQ4_XS = &superBlock{
 	masks: func(d *dot) []string { return []string{d.nibbles(), codebook(d.file)} },
-	header: func(d *dot, r int) {
-		d.factorsAt(r, 0)
-		a, b := d.weight(r, 0), d.weight(r, 1)
-		d.p("VPBROADCASTQ %s, Y%d", d.w(r, 0), a)
-		d.p("VPBROADCASTQ %s, Y%d", d.w(r+2, 0), b)
-		d.p("VPBLENDD $0xF0, Y%d, Y%d, Y%d", b, a, a)
-		d.p("VMOVDQA Y%d, %s", a, d.kept(r, 0))
+	header: func(d *dot) {
+		a, tops, b := side, side+1, side+2
+		shift := func(name string, first, step int) string {
+			return d.constant(name, dwordsOf(func(i int) uint32 { return uint32(first + step*i) })...)
+		}
+		for r := 0; r < 4; r += 2 {
+			for i, x := range []int{a, b} {
+				d.p("VPBROADCASTD %s, Y%d", d.head(r+i, 4), x)
+				d.p("VPBROADCASTD %s, Y%d", d.head(r+i, 0), tops)
+				d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleNibbles", 0, 4), x, x)
+				d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleTops", 12, 2), tops, tops)
+				d.p("VPAND %s, Y%d, Y%d", d.dwords("fifteen", 15), x, x)
+				d.p("VPAND %s, Y%d, Y%d", d.dwords("topPair", 0x30), tops, tops)
+				d.p("VPOR Y%d, Y%d, Y%d", tops, x, x)
+				d.p("VPSUBD %s, Y%d, Y%d", d.dwords("thirtyTwo", 32), x, x)
+			}
+			d.p("VPACKSSDW Y%d, Y%d, Y%d", b, a, a) // words of groups 0 to 3 of both rows, then of 4 to 7
+			for c := range d.cols {
+				d.p("VPBROADCASTQ %s, Y%d", d.headInts(c, unitsAt), tops)
+				d.p("VPBROADCASTQ %s, Y%d", d.headInts(c, unitsAt+8), b)
+				d.p("VPBLENDD $0xF0, Y%d, Y%d, Y%d", b, tops, b)
+				d.p("VPMULLW Y%d, Y%d, Y%d", a, b, b)
+				d.p("VMOVDQA X%d, %s", b, d.made(c, 8*r))
+				d.p("VEXTRACTI128 $1, Y%d, %s", b, d.made(c, 32+8*r))
+			}
+		}
 	},
+	factors:    oneFactor(0),
+	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		for i := range 2 {
-			d.splitNibbles(r, 8+32*run+16*i, 2*i, 2*i+1)
-		}
-		for i := range 4 {
-			d.p("VPSHUFB Y%d, Y%d, Y%d", d.weight(r, i), d.mask(1), d.weight(r, i))
+			w := weight0 + i
+			d.p("VBROADCASTI128 %s, Y%d", d.w(r, 8+32*run+16*i), w)
+			d.p("VPSRLVD %s, Y%d, Y%d", d.constant("highLaneNibbles", 0, 0, 0x0000000400000004, 0x0000000400000004), w, w)
+			d.p("VPAND Y%d, Y%d, Y%d", d.mask(0), w, w)
+			d.p("VPSHUFB Y%d, Y%d, Y%d", w, d.mask(1), w)
 		}
 	},
 	group:  consecutive,
 	signed: true,
-	sum:    func(d *dot, r, _, to int) { d.addHalves(r, to, "VPADDD") },
-	join:   "QDQ",
-	add:    "VPADDD",
-	prepare: func(d *dot, r, half int) {
-		shift := func(name string, first, step int) string {
-			return d.constant(fmt.Sprintf("%s%d", name, half), dwordsOf(func(i int) uint32 { return uint32(first + step*(4*half+i%4)) })...)
-		}
-		a, b := d.weight(r, 0), d.weight(r, 1)
-		d.p("VPSHUFD $0xF5, %s, Y%d", d.kept(r, 0), a) // dwords 1 1 3 3
-		d.p("VPSHUFD $0xA0, %s, Y%d", d.kept(r, 0), b) // dwords 0 0 2 2
-		d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleNibbles", 0, 4), a, a)
-		d.p("VPSRLVD %s, Y%d, Y%d", shift("scaleTops", 16, 2), b, b)
-		d.p("VPAND %s, Y%d, Y%d", d.dwords("fifteen", 15), a, a)
-		d.p("VPAND %s, Y%d, Y%d", d.dwords("three", 3), b, b)
-		d.p("VPSLLD $4, Y%d, Y%d", b, b)
-		d.p("VPOR Y%d, Y%d, Y%d", b, a, a)
-		d.p("VPSUBD %s, Y%d, Y%d", d.dwords("thirtyTwo", 32), a, a)
-		d.p("VCVTDQ2PS Y%d, Y%d", a, a)
-		d.p("VMULPS %s, Y%d, Y%d", d.factor(r), a, a)
-	},
-	scale:   convertSums,
-	factors: func(d *dot, r int) string { return fmt.Sprintf("Y%d", d.weight(r, 0)) },
+	scale:  wordOfGroup,
 }
+
+// The formats with a scale for every 16 elements. A header has, row after row, the words of the groups' first halves, then of their second halves: as the
+// lanes of a group need them.
+
+func wordsOfHalves(d *dot, r, g, c, to int) {
+	d.p("VMOVDQA %s, Y%d", d.word(c, 32*r), to)
+	d.p("VPSHUFB %s, Y%d, Y%d", d.constant(fmt.Sprintf("word%d", g), bytesOf(func(i int) int { return 2*g + i%2 })...), to, to)
+}
+
+// halvesWords widens 16 bytes in Xfrom, one for each half of a group, to words in that order; extend is VPMOVSXBW or VPMOVZXBW. It stores them for
+// row r, times the units, from byte `at` of the header on, using Ytemp.
+func (d *dot) halvesWords(r, from, temp, at int, extend string) {
+	d.p("VPSHUFB %s, X%d, X%d", d.constant("halvesOrder", bytesOf(func(i int) int { return i%8*2 + i%16/8 })...), from, from)
+	d.p("%s X%d, Y%d", extend, from, from)
+	for c := range d.cols {
+		d.p("VBROADCASTI128 %s, Y%d", d.headInts(c, unitsAt), temp)
+		d.p("VPMULLW Y%d, Y%d, Y%d", temp, from, temp)
+		d.p("VMOVDQA Y%d, %s", temp, d.made(c, at+32*r))
+	}
+}
+
+// offsetTimes subtracts 1<<shift times the scales times the sums of activations.
+func offsetTimes(shift int) func(d *dot, r, c, sum, temp int) {
+	return func(d *dot, r, c, sum, temp int) {
+		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, 32*r), temp, temp)
+		d.p("VPSLLD $%d, Y%d, Y%d", shift, temp, temp)
+		d.p("VPSUBD Y%d, Y%d, Y%d", temp, sum, sum)
+	}
+}
+
+// halves completes what is the same for these formats.
+func halves(b superBlock) *superBlock {
+	b.group, b.scale = alternating, wordsOfHalves
+	return &b
+}
+
+var superBlockQ6_K = halves(superBlock{
+	masks: func(d *dot) []string {
+		return []string{d.nibbles(), d.constant("topPairs", repeat(4, 0x3030303030303030)...)}
+	},
+	header: func(d *dot) {
+		for r := range 4 {
+			d.p("VMOVDQU %s, X%d", d.head(r, 192), side)
+			d.halvesWords(r, side, side+1, 0, "VPMOVSXBW")
+		}
+	},
+	factors:    oneFactor(208),
+	factorStep: 1,
+	load: func(d *dot, r, run int) {
+		d.splitNibbles(r, 32*run)
+		d.p("VMOVDQU %s, Y8", d.w(r, 128+32*(run/2)))
+		d.orBits(2*(run%2), 4, 0)
+		d.orBits(2*(run%2)+4, 4, 1)
+	},
+	offset: offsetTimes(5),
+})
+
+// bitPairRun: 32 bytes with two bits of four groups.
+func (d *dot) bitPairRun(r, offset, run int) {
+	d.p("VMOVDQU %s, Y6", d.w(r, offset+32*(run/2)))
+	d.p("VPSRLW $%d, Y6, Y7", 2*(run%2)+4)
+	if run%2 == 1 {
+		d.p("VPSRLW $2, Y6, Y6")
+	}
+	d.p("VPAND Y%d, Y6, Y6", d.mask(0))
+	d.p("VPAND Y%d, Y7, Y7", d.mask(0))
+}
+
+func (d *dot) bitPairs() string { return d.constant("lowPairs", repeat(4, 0x0303030303030303)...) }
+
+// Q2_K's scales are low halves of bytes; the high halves are minimums. These come behind the scales.
+var superBlockQ2_K = halves(superBlock{
+	masks: func(d *dot) []string { return []string{d.bitPairs(), d.nibbles()} },
+	header: func(d *dot) {
+		for r := range 4 {
+			scales, minimums := side, side+1
+			d.p("VMOVDQU %s, X%d", d.head(r, 0), scales)
+			d.p("VPSRLW $4, X%d, X%d", scales, minimums)
+			d.p("VPAND X%d, X%d, X%d", d.mask(1), scales, scales)
+			d.p("VPAND X%d, X%d, X%d", d.mask(1), minimums, minimums)
+			d.halvesWords(r, scales, side+2, 0, "VPMOVZXBW")
+			d.halvesWords(r, minimums, side+2, 128, "VPMOVZXBW")
+		}
+	},
+	factors:    func(d *dot) { d.factorsAt("VPBROADCASTD", 80) },
+	factorStep: 2,
+	load:       func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
+	minimum: func(d *dot, r, c, sum, temp int) {
+		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, 128+32*r), temp, temp)
+		d.p("VCVTDQ2PS Y%d, Y%d", temp, temp)
+		d.p("VBROADCASTSS %s, Y%d", d.factor(c, 2*r+1), temp+1)
+		d.p("VFNMADD231PS Y%d, Y%d, Y%d", temp+1, temp, sum)
+	},
+})
+
+var superBlockQ3_K = halves(superBlock{
+	masks: func(d *dot) []string {
+		return []string{d.bitPairs(), d.constant("fours", repeat(4, 0x0404040404040404)...)}
+	},
+	header: func(d *dot) {
+		for r := range 4 {
+			d.p("VMOVDQU %s, X%d", d.head(r, 94), side)
+			scalesQ3_K(d.file, side, side+1, side+2, side+3)
+			d.halvesWords(r, side+1, side+2, 0, "VPMOVSXBW")
+		}
+	},
+	factors:    oneFactor(108),
+	factorStep: 1,
+	load: func(d *dot, r, run int) {
+		d.bitPairRun(r, 32, run)
+		d.p("VMOVDQU %s, Y8", d.w(r, 0)) // third bits
+		d.orBits(alternating(run, 0), 2, 0)
+		d.orBits(alternating(run, 1), 2, 1)
+	},
+	offset: offsetTimes(2),
+})

@@ -1,23 +1,44 @@
 package main
 
+import (
+	"fmt"
+	"math"
+)
+
 // Dot kernels of the formats with blocks of 32 elements. A lane of a vector belongs to one row: rows 0 and 2 are the lanes of Y0, elements 0 to
 // 15, and Y1, elements 16 to 31; rows 1 and 3 those of Y2 and Y3. The activations are the same in both lanes. So the products of a row's
 // halves are added as they are, and one interleaving brings those of all rows into one vector, each as two dwords: 0 0 1 1 and
 // 2 2 3 3. Y12 has the rows' scales in the same order; Y13 has their minimums, or half of the integers' offset, negative, everywhere.
+//
+// With one column two blocks are added together: the sums of both, interleaved first, take these places of two dwords.
 
 var dotFormats = []dotFormat{
-	{"Q4_0", 18, 32, before32, centredBlock(nibblesAt(2), "minus4", 0xc0800000)},
-	{"Q4_1", 20, 32, before32, affineBlock(nibblesAt(4))},
-	{"Q5_0", 22, 32, before32, centredBlock(fiveBitsAt(2, 6), "minus8", 0xc1000000)},
-	{"Q5_1", 24, 32, before32, affineBlock(fiveBitsAt(4, 8))},
-	{"Q8_0", 34, 32, before32, signedBlock(bytesAt2)},
-	{"IQ4_NL", 18, 32, before32, signedBlock(codebookAt(2))},
-	{"Q2_K", 84, 256, superBlockQ2_K.before, superBlockQ2_K.block},
-	{"Q3_K", 110, 256, superBlockQ3_K.before, superBlockQ3_K.block},
-	{"Q4_K", 144, 256, superBlockQ4_K.before, superBlockQ4_K.block},
-	{"Q5_K", 176, 256, superBlockQ5_K.before, superBlockQ5_K.block},
-	{"Q6_K", 210, 256, superBlockQ6_K.before, superBlockQ6_K.block},
-	{"IQ4_XS", 136, 256, superBlockIQ4_XS.before, superBlockIQ4_XS.block},
+	block32{load: nibblesAt(2), offset: 8}.format("Q4_0", 18),
+	block32{load: nibblesAt(4), minimums: true}.format("Q4_1", 20),
+	block32{load: fiveBitsAt(2, 6), offset: 16, five: true}.format("Q5_0", 22),
+	block32{load: fiveBitsAt(4, 8), minimums: true, five: true}.format("Q5_1", 24),
+	block32{load: bytesAt2, signed: true}.format("Q8_0", 34),
+	block32{load: codebookAt(2), signed: true}.format("IQ4_NL", 18),
+	superBlockQ2_K.format("Q2_K", 84),
+	superBlockQ3_K.format("Q3_K", 110),
+	superBlockQ4_K.format("Q4_K", 144),
+	superBlockQ5_K.format("Q5_K", 176),
+	superBlockQ6_K.format("Q6_K", 210),
+	superBlockIQ4_XS.format("IQ4_XS", 136),
+}
+
+// block32 describes how blocks of 32 elements are multiplied: a float16 scale at the start of each, and unsigned integers with an offset or a minimum, the
+// float16 after the scale, or signed ones.
+type block32 struct {
+	load     weights
+	offset   int
+	minimums bool
+	signed   bool
+	five     bool // integers have 5 bits: 16 products do not fit a word
+}
+
+func (b block32) format(name string, bytes int) dotFormat {
+	return dotFormat{format: name, bytes: bytes, elements: 32, before: before32, block: b.single, pair: b.pair}
 }
 
 // before32 loads masks of nibbles and words of 1.
@@ -35,11 +56,11 @@ type weights func(d *dot, r, to int)
 // lanes loads 16 bytes of rows r and r+2. Where the block has 32 before or behind, one of the loads takes these: a blend from memory is cheaper than
 // VINSERTI128, of which Zen 3 starts one in a cycle.
 func (d *dot) lanes(r, offset, to int) {
-	switch {
-	case offset+32 <= d.bytes:
+	switch at := d.nth*d.bytes + offset; {
+	case at+32 <= d.blocks*d.bytes:
 		d.p("VBROADCASTI128 %s, Y%d", d.w(r+2, offset), to)
 		d.p("VPBLENDD $0x0F, %s, Y%d, Y%d", d.w(r, offset), to, to)
-	case offset >= 16:
+	case at >= 16:
 		d.p("VMOVDQU %s, X%d", d.w(r, offset), to)
 		d.p("VPBLENDD $0xF0, %s, Y%d, Y%d", d.w(r+2, offset-16), to, to)
 	default:
@@ -118,84 +139,127 @@ func affineScales(d *dot) {
 	d.p("VCVTPH2PS X4, Y12")
 }
 
-// joinRows interleaves the sums of rows 0 and 2 in Y5 and of rows 1 and 3 in Y6, words or dwords (add tells), and makes float32 of them.
-func (d *dot) joinRows(add string) {
-	d.interleave("QDQ", add, 5, 6, 7, 5)
-	if add == "VPADDW" {
-		d.p("VPMADDWD Y14, Y5, Y5") // 8 * 31*127 in a word
+// add is the instruction that adds products as they are.
+func (b block32) add() string {
+	if b.signed {
+		return "VPADDD"
+	}
+	return "VPADDW"
+}
+
+// multiply multiplies the loaded weights with column c. The sums of rows 0 and 2 come to Yto, words or dwords, those of rows 1 and 3 to the next register.
+func (b block32) multiply(d *dot, c, to int) {
+	for half := range 2 {
+		d.p("VBROADCASTI128 %s, Y4", d.q(c, 16*half))
+		for i := range 2 {
+			w, p := half+2*i, to+i
+			if half == 1 {
+				p = 7
+			}
+			if b.signed {
+				d.multiplySigned(w, 4, p, 13)
+			} else {
+				d.p("VPMADDUBSW Y4, Y%d, Y%d", w, p)
+			}
+			if half == 1 {
+				d.p("%s Y7, Y%d, Y%d", b.add(), to+i, to+i)
+			}
+		}
+	}
+}
+
+// float makes float32 of the sums in Y5.
+func (b block32) float(d *dot, words bool) {
+	if words {
+		d.p("VPMADDWD Y14, Y5, Y5")
 	}
 	d.p("VCVTDQ2PS Y5, Y5")
 }
 
-// multiplyUnsigned multiplies the rows with column c into Y5.
-func (d *dot) multiplyUnsigned(c int) {
-	d.p("VBROADCASTI128 %s, Y4", d.q(c, 0))
-	d.p("VPMADDUBSW Y4, Y0, Y5")
-	d.p("VPMADDUBSW Y4, Y2, Y6")
-	d.p("VBROADCASTI128 %s, Y4", d.q(c, 16))
-	d.p("VPMADDUBSW Y4, Y1, Y7")
-	d.p("VPMADDUBSW Y4, Y3, Y4")
-	d.p("VPADDW Y7, Y5, Y5")
-	d.p("VPADDW Y4, Y6, Y6")
-	d.joinRows("VPADDW")
-}
-
-// centredBlock: integers are stored with an offset; half of it, negative, goes to each dword of a row.
-func centredBlock(load weights, name string, minusHalfOffset uint32) func(d *dot) {
-	return func(d *dot) {
-		load(d, 0, 0)
-		load(d, 1, 2)
-		d.rowScales()
-		d.p("VMOVAPS %s, Y13", d.constant(name, dwordsOf(func(int) uint32 { return minusHalfOffset })...))
-		for c := range d.cols {
-			d.multiplyUnsigned(c)
-			d.p("VBROADCASTSS %s, Y4", d.s(c, 0))
-			d.p("VBROADCASTSS %s, Y6", d.sc(c, 0))
-			d.p("VMULPS Y13, Y4, Y4")
-			d.p("VFMADD231PS Y6, Y5, Y4")
-			d.p("VFMADD231PS Y12, Y4, Y%d", d.acc(c))
-		}
+// finish adds the sums in Y5 to those of column c; broadcast loads the activations' scales. minusOffset is what each dword has of the integers' offset.
+func (b block32) finish(d *dot, c int, broadcast string, minusOffset float32) {
+	switch {
+	case b.offset > 0: // (sum * scale - sum of activations * offset) * scale
+		d.p("%s %s, Y4", broadcast, d.s(c, 0))
+		d.p("%s %s, Y6", broadcast, d.sc(c, 0))
+		d.p("VMULPS %s, Y4, Y4", d.dwords(fmt.Sprintf("minus%g", -minusOffset), math.Float32bits(minusOffset)))
+		d.p("VFMADD231PS Y6, Y5, Y4")
+		d.p("VFMADD231PS Y12, Y4, Y%d", d.acc(c))
+		return
+	case b.minimums:
+		d.p("%s %s, Y4", broadcast, d.s(c, 0))
+		d.p("VFMADD231PS Y4, Y13, Y%d", d.acc(c))
 	}
-}
-
-// scaleRows adds the sums in Y5, times their scales, to those of column c.
-func (d *dot) scaleRows(c int) {
-	d.p("VBROADCASTSS %s, Y6", d.sc(c, 0))
+	d.p("%s %s, Y6", broadcast, d.sc(c, 0))
 	d.p("VMULPS Y12, Y6, Y6")
 	d.p("VFMADD231PS Y6, Y5, Y%d", d.acc(c))
 }
 
-// affineBlock: blocks have a scale and a minimum.
-func affineBlock(load weights) func(d *dot) {
-	return func(d *dot) {
-		load(d, 0, 0)
-		load(d, 1, 2)
+// single adds one block.
+func (b block32) single(d *dot) {
+	b.load(d, 0, 0)
+	b.load(d, 1, 2)
+	if b.minimums {
 		affineScales(d)
-		for c := range d.cols {
-			d.multiplyUnsigned(c)
-			d.p("VBROADCASTSS %s, Y4", d.s(c, 0))
-			d.p("VFMADD231PS Y4, Y13, Y%d", d.acc(c))
-			d.scaleRows(c)
-		}
+	} else {
+		d.rowScales()
+	}
+	for c := range d.cols {
+		b.multiply(d, c, 5)
+		d.interleave("QDQ", b.add(), 5, 6, 7, 5)
+		b.float(d, !b.signed) // 8 * 31*127 in a word
+		b.finish(d, c, "VBROADCASTSS", -float32(b.offset)/2)
 	}
 }
 
-func signedBlock(load weights) func(d *dot) {
-	return func(d *dot) {
-		load(d, 0, 0)
-		load(d, 1, 2)
-		d.rowScales()
-		for c := range d.cols {
-			d.p("VBROADCASTI128 %s, Y4", d.q(c, 0))
-			d.multiplySigned(0, 4, 5, 13)
-			d.multiplySigned(2, 4, 6, 13)
-			d.p("VBROADCASTI128 %s, Y4", d.q(c, 16))
-			for i := range 2 {
-				d.multiplySigned(1+2*i, 4, 7, 13)
-				d.p("VPADDD Y7, Y%d, Y%d", 5+i, 5+i)
-			}
-			d.joinRows("VPADDD")
-			d.scaleRows(c)
+// pair adds two blocks to the one column.
+func (b block32) pair(d *dot) {
+	for d.nth = range 2 {
+		b.load(d, 0, 0)
+		b.load(d, 1, 2)
+		b.multiply(d, 0, []int{9, 5}[d.nth])
+	}
+	d.nth = 0
+	words := !b.signed
+	for i := range 2 { // blocks 0 1 0 1 of rows 0 and 2, then of 1 and 3
+		d.interleave("DQ", b.add(), 9+i, 5+i, 7, 5+i)
+		if b.five {
+			d.p("VPMADDWD Y14, Y%d, Y%d", 5+i, 5+i)
 		}
 	}
+	add := b.add()
+	if b.five {
+		add, words = "VPADDD", false
+	}
+	d.interleave("QDQ", add, 5, 6, 7, 5) // 16 * 15*127 in a word
+	b.float(d, words)
+	b.pairScales(d)
+	b.finish(d, 0, "VBROADCASTSD", -float32(b.offset))
+}
+
+// pairScales widens the scales of two blocks of all rows into Y12, and their minimums into Y13.
+func (b block32) pairScales(d *dot) {
+	unit, join := "WD", "DQ"
+	if b.minimums {
+		unit, join = "DQ", "QDQ"
+	}
+	for i := range 2 { // two rows each
+		for r := range 2 {
+			d.p("VMOVD %s, X%d", d.w(2*i+r, 0), 6+r)
+			d.p("VPUNPCKL%s %s, X%d, X%d", unit, d.w(2*i+r, d.bytes), 6+r, 6+r)
+		}
+		d.p("VPUNPCKL%s X7, X6, X%d", join, []int{4, 7}[i])
+	}
+	if !b.minimums {
+		d.p("VPUNPCKLQDQ X7, X4, X4")
+		d.p("VCVTPH2PS X4, Y12")
+		return
+	}
+	apart := d.constant("scalesMinimums", repeat(2, 0x0d0c090805040100, 0x0f0e0b0a07060302)...)
+	d.p("VPSHUFB %s, X4, X4", apart)
+	d.p("VPSHUFB %s, X7, X7", apart)
+	d.p("VPUNPCKLQDQ X7, X4, X6")
+	d.p("VPUNPCKHQDQ X7, X4, X4")
+	d.p("VCVTPH2PS X6, Y12")
+	d.p("VCVTPH2PS X4, Y13")
 }

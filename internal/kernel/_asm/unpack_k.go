@@ -37,20 +37,20 @@ func eachInterleaved(f *file, use func(index, register int)) {
 	}
 }
 
-// headerScales6 turns the 16 first bytes of a Q4_K or Q5_K block in Xfrom into 8 scales and 8 minimums, one byte each, in Xto (or
-// both lanes of Y). Bytes 4 to 7 have the first four scales and, in their top bits, the top bits of the last four; 8 to 11 the
-// same of the minimums; 12 to 15 the low four bits of the last ones, scales low, minimums high. kind is X or Y, for one or two blocks.
-func headerScales6(f *file, kind string, from, to, temp int) {
+// headerScales6 turns the 16 first bytes of a Q4_K or Q5_K block in Xfrom into 8 scales and 8 minimums, one byte each, in Xto. Bytes 4 to 7
+// have the first four scales and, in their top bits, the top bits of the last four; 8 to 11 the same of the minimums; 12 to 15 the low
+// four bits of the last ones, scales low, minimums high.
+func headerScales6(f *file, from, to, temp int) {
 	shift := f.constant("scales6Shift", repeat(2, 0, 0x0000000400000000)...)
 	low := f.constant("scales6Low", repeat(2, 0x0f0f0f0f3f3f3f3f, 0x0f0f0f0f3f3f3f3f)...)
 	high := f.constant("scales6High", repeat(2, 0x3030303000000000, 0x3030303000000000)...)
-	f.p("VPSHUFD $0xED, %s%d, %s%d", kind, from, kind, to)   // dwords 1 3 2 3
-	f.p("VPSHUFD $0x84, %s%d, %s%d", kind, from, kind, temp) // dwords 0 1 0 2
-	f.p("VPSRLVD %s, %s%d, %s%d", shift, kind, to, kind, to)
-	f.p("VPSRLD $2, %s%d, %s%d", kind, temp, kind, temp)
-	f.p("VPAND %s, %s%d, %s%d", low, kind, to, kind, to)
-	f.p("VPAND %s, %s%d, %s%d", high, kind, temp, kind, temp)
-	f.p("VPOR %s%d, %s%d, %s%d", kind, temp, kind, to, kind, to)
+	f.p("VPSHUFD $0xED, X%d, X%d", from, to)   // dwords 1 3 2 3
+	f.p("VPSHUFD $0x84, X%d, X%d", from, temp) // dwords 0 1 0 2
+	f.p("VPSRLVD %s, X%d, X%d", shift, to, to)
+	f.p("VPSRLD $2, X%d, X%d", temp, temp)
+	f.p("VPAND %s, X%d, X%d", low, to, to)
+	f.p("VPAND %s, X%d, X%d", high, temp, temp)
+	f.p("VPOR X%d, X%d, X%d", temp, to, to)
 }
 
 func bodyQ4_K(f *file) {
@@ -98,7 +98,7 @@ func bodyQ5_K(f *file) {
 func factorsScales6(f *file) {
 	for r := range 8 {
 		f.p("VMOVDQU %s, X8", row(r, 0))
-		headerScales6(f, "X", 8, r, 9)
+		headerScales6(f, 8, r, 9)
 	}
 	interleaved8x16(f)
 	halfPairs(f, 0, 0)

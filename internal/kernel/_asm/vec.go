@@ -57,6 +57,7 @@ func vectors(f *file) {
 	softcap(f)
 	rope(f)
 	quantize(f)
+	quantizeUnits(f)
 	pack(f)
 	convert(f)
 	search(f)
@@ -341,84 +342,6 @@ func rope(f *file) {
 	f.p("ADDQ $16, R10")
 	f.p("DECQ CX")
 	f.p("JNZ next")
-	f.end()
-}
-
-// quantize turns groups of 32 into integers of 8 bits.
-func quantize(f *file) {
-	f.begin("quantizeRow", "x *float32, q *byte, d, s, h *float32, groups int", 0, "quantizeRow quantizes groups of 32 elements, see quantizeGeneric.")
-	for _, a := range [][2]string{{"x", "SI"}, {"q", "DI"}, {"d", "R8"}, {"s", "R9"}, {"h", "R10"}, {"groups", "CX"}} {
-		f.arg(a[0], a[1])
-	}
-	f.p("VMOVDQU %s, Y15", f.constant("magnitude", repeat(4, 0x7fffffff7fffffff)...))
-	f.p("VMOVUPS %s, Y14", f.single("levels", 127))
-	f.p("VMOVDQU %s, Y13", f.constant("unpacked", dwordsOf(func(i int) uint32 { return uint32(i%2*4 + i/2) })...))
-	f.p("VMOVDQU %s, Y12", f.constant("ones8", repeat(4, 0x0101010101010101)...))
-	f.p("VMOVDQU %s, Y11", f.constant("ones16", repeat(4, 0x0001000100010001)...))
-	f.p("MOVQ $4, BX")
-	f.p("PCALIGN $32")
-	f.label("group")
-	for i := range 4 {
-		f.p("VMOVUPS %d(SI), Y%d", 32*i, i)
-		f.p("VPAND Y15, Y%d, Y%d", i, 4+i)
-	}
-	f.note("the largest magnitude, compared as integers: NaN is above infinity")
-	f.p("VPMAXUD Y5, Y4, Y4")
-	f.p("VPMAXUD Y7, Y6, Y6")
-	f.p("VPMAXUD Y6, Y4, Y4")
-	f.p("VEXTRACTI128 $1, Y4, X5")
-	for _, shuffle := range []int{0x4E, 0xB1, 0} {
-		f.p("VPMAXUD X5, X4, X4")
-		if shuffle != 0 {
-			f.p("VPSHUFD $%d, X4, X5", shuffle)
-		}
-	}
-	f.p("VPCMPGTD %s, X4, X7", f.constant("belowTiniest", dwordsOf(func(int) uint32 { return math.Float32bits(0x1p-120) - 1 })...))
-	f.p("VMOVDQU %s, X8", f.constant("infinity", dwordsOf(func(int) uint32 { return 0x7f800000 })...))
-	f.p("VPCMPGTD X4, X8, X8")
-	f.p("VPAND X8, X7, X7")
-	f.p("VDIVPS X4, X14, X5")
-	f.p("VDIVPS X14, X4, X6")
-	f.p("VSUBPS X4, X4, X8")
-	f.p("VBLENDVPS X7, X6, X8, X6")
-	f.p("VBROADCASTSS X5, Y5")
-	f.p("VBROADCASTSS X7, Y7")
-	for i := range 4 {
-		f.p("VMULPS Y5, Y%d, Y%d", i, i)
-		f.p("VCVTPS2DQ Y%d, Y%d", i, i)
-	}
-	f.p("VPACKSSDW Y1, Y0, Y0")
-	f.p("VPACKSSDW Y3, Y2, Y2")
-	f.p("VPACKSSWB Y2, Y0, Y0")
-	f.p("VPERMD Y0, Y13, Y0")
-	f.p("VPAND Y7, Y0, Y0")
-	f.p("VMOVDQU Y0, (DI)")
-	f.p("VPMADDUBSW Y0, Y12, Y0")
-	f.p("VPMADDWD Y11, Y0, Y0")
-	f.p("VEXTRACTI128 $1, Y0, X1")
-	f.p("VPHADDD X1, X0, X0")
-	f.p("VPHADDD X0, X0, X0") // sums of the first and the last 16
-	f.p("VPHADDD X0, X0, X1")
-	f.p("VCVTDQ2PS X0, X0")
-	f.p("VCVTDQ2PS X1, X1")
-	f.p("VMULPS X6, X0, X0")
-	f.p("VMULSS X6, X1, X1")
-	f.p("VMOVSS X6, (R8)")
-	f.p("VMOVSS X1, (R9)")
-	f.p("VMOVSS X0, (R10)")
-	f.p("VEXTRACTPS $1, X0, 16(R10)")
-	f.p("ADDQ $128, SI")
-	f.p("ADDQ $32, DI")
-	f.p("ADDQ $4, R8")
-	f.p("ADDQ $4, R9")
-	f.p("ADDQ $4, R10")
-	f.p("DECQ BX")
-	f.p("JNZ sums")
-	f.p("ADDQ $16, R10")
-	f.p("MOVQ $4, BX")
-	f.label("sums")
-	f.p("DECQ CX")
-	f.p("JNZ group")
 	f.end()
 }
 
