@@ -104,7 +104,7 @@ func (b *vocabBuilder) model(pre string) error {
 	case b.f.vocab != nil:
 		return b.vocabAndMerges(pre)
 	}
-	return fmt.Errorf("%s: no tokenizer: neither tokenizer.json nor tokenizer.model nor vocab.json is there", b.f.dir)
+	return fmt.Errorf("%s: no tokenizer: neither tokenizer.json nor tokenizer.model nor vocab.json is there\nhint: copy these files of the checkpoint into the folder", b.f.dir)
 }
 
 // put sets a token. Ids beyond the rows are collected and refused together.

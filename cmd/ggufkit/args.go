@@ -126,6 +126,26 @@ func findFlag(cmd *cli.Command, word string) cli.Flag {
 	return nil
 }
 
+// listFlag is a flag that may be given several times. The library does not see its other names, which permute replaces: to copy the values from one name
+// to the next it makes JSON of them, and names of files that are no UTF-8 do not survive that.
+type listFlag struct {
+	*cli.StringSliceFlag
+	names []string
+}
+
+// newListFlag takes the other names away from a flag.
+func newListFlag(f *cli.StringSliceFlag) listFlag {
+	l := listFlag{f, f.Names()}
+	f.Aliases = nil
+	return l
+}
+
+// Names are all names, the main one first.
+func (l listFlag) Names() []string { return l.names }
+
+// String is the flag's line in --help.
+func (l listFlag) String() string { return flagLine(l) }
+
 // checkValues looks for values that are not of their flag's kind: the library's messages do not tell what is expected.
 func checkValues(cmd *cli.Command, path string, flags []string) error {
 	for _, f := range flags {

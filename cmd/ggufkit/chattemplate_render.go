@@ -56,12 +56,12 @@ func renderTemplate(c *cli.Context, u *ui) error {
 		}
 	}
 	if f := c.String("tools"); f != "" {
-		tools, err := readJSONValue(c.Context, u, f)
+		tools, err := readJSONValue(c.Context, u, f, hintTools)
 		if err != nil {
 			return err
 		}
 		if talk.Tools = tools.List(); talk.Tools == nil {
-			return fmt.Errorf("%s: tools are a JSON list\nhint: [{\"type\": \"function\", \"function\": {...}}]", f)
+			return fmt.Errorf("%s: tools are a JSON list\nhint: %s", f, hintTools)
 		}
 	}
 	if talk.Variables, err = setVariables(talk.Variables, c.StringSlice("set")); err != nil {
@@ -105,8 +105,14 @@ func (m *templated) render(t *chat.Template, talk chat.Context, prompt bool) (st
 	return text, nil
 }
 
-// readJSONValue reads a file of JSON; "-" is stdin.
-func readJSONValue(ctx context.Context, u *ui, path string) (chat.Value, error) {
+// The forms of what is read.
+const (
+	hintTalk  = `write [{"role": "user", "content": "..."}] or {"messages": [...], "tools": [...]}`
+	hintTools = `write [{"type": "function", "function": {...}}]`
+)
+
+// readJSONValue reads a file of JSON; "-" is stdin. hint is the form that is expected.
+func readJSONValue(ctx context.Context, u *ui, path, hint string) (chat.Value, error) {
 	text, err := whole(ctx, path, func() (io.ReadCloser, error) {
 		if path == "-" {
 			return io.NopCloser(u.in), nil
@@ -118,20 +124,20 @@ func readJSONValue(ctx context.Context, u *ui, path string) (chat.Value, error) 
 	}
 	v, err := chat.ParseJSON([]byte(text))
 	if err != nil {
-		return v, fmt.Errorf("%s: not the JSON that is expected: %w", path, err)
+		return v, fmt.Errorf("%s: not the JSON that is expected: %w\nhint: %s", path, err, hint)
 	}
 	return v, nil
 }
 
 // readConversation reads a list of messages, or an object that has one and the variables beside it.
 func readConversation(ctx context.Context, u *ui, path string) (chat.Context, error) {
-	v, err := readJSONValue(ctx, u, path)
+	v, err := readJSONValue(ctx, u, path, hintTalk)
 	if err != nil {
 		return chat.Context{}, err
 	}
 	talk, err := conversationOf(v)
 	if err != nil {
-		return talk, fmt.Errorf("%s: %w\nhint: write [{\"role\": \"user\", \"content\": \"...\"}] or {\"messages\": [...], \"tools\": [...]}", path, err)
+		return talk, fmt.Errorf("%s: %w\nhint: %s", path, err, hintTalk)
 	}
 	return talk, nil
 }

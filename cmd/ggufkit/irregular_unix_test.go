@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ggufkit/ggufkit/gguf"
 )
 
 // TestPipesForFiles: a named pipe where a file is expected is refused, or passed over, at once: opening it would wait for a writer.
@@ -50,6 +53,79 @@ func TestPipesForFiles(t *testing.T) {
 			t.Errorf("%v: %s", args, text)
 		}
 	}
+}
+
+// TestOddNames: whatever stands where a command expects a file, or may write one, its error names it first and says what to do. @ marks the name in question.
+func TestOddNames(t *testing.T) {
+	model := demoF32(t)
+	dir := t.TempDir()
+	empty, pipe, folder := filepath.Join(dir, "empty"), filepath.Join(dir, "pipe"), filepath.Join(dir, "folder")
+	text := filepath.Join("..", "..", "testdata", "demo", "heldout.txt")
+	if err := errors.Join(os.WriteFile(empty, nil, 0o666), syscall.Mkfifo(pipe, 0o600), os.Mkdir(folder, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(dir, "no such file \xff")
+	inside, long := filepath.Join(empty, "x"), filepath.Join(dir, strings.Repeat("n", 300))
+	files := []string{none, inside, long, folder, empty, pipe, "/dev/zero"}
+	for _, c := range []struct {
+		args string
+		odd  []string
+	}{
+		{"convert @", files},
+		{"inspect @", files},
+		{"inspect @ --check", files},
+		{"quantize @ Q8_0", files},
+		{"split @ x", files},
+		{"merge @ x", files},
+		{"meta get @ a", files},
+		{"meta set @ a:u8=1", files},
+		{"run -m @ -p a", files},
+		{"tokenize -m @ -p a", files},
+		{"logits -m @ --ids 1", files},
+		{"bench -m @", files},
+		{"perplexity -m @ -f TEXT", files},
+		{"compare -m MODEL --base @ -f TEXT", files},
+		{"compare -m MODEL --base-file @ -f TEXT", files},
+		{"compare -m MODEL --checkpoint @ -f TEXT", files},
+		{"chat-template show @", files},
+		{"chat-template render MODEL -f @", files[:5]}, // a pipe waits for what is written to it
+		{"perplexity -m MODEL -f @", files[:5]},
+		{"meta set MODEL --from-file a:str=@", files[:4]},
+		{"convert ../../testdata/demo -o @", []string{inside, long, folder, pipe, "/dev/zero"}},
+		{"convert ../../testdata/demo --split-max-size 1M -o @", []string{inside, long, folder}},
+		{"quantize MODEL @ Q8_0", []string{inside, long, folder, pipe, "/dev/zero"}},
+		{"split MODEL @ --max-size 1M", []string{inside, long, folder}},
+		{"meta set MODEL a:u8=1 -o @", []string{inside, long, folder, pipe, "/dev/zero"}},
+		{"report --base MODEL -f TEXT MODEL -o @", []string{inside, long, folder, pipe, "/dev/zero"}},
+		{"run -m MODEL -p a -n 1 --trace @", []string{inside, long, folder, pipe, "/dev/zero"}},
+	} {
+		for _, odd := range c.odd {
+			args := strings.Fields(c.args)
+			for i, word := range args {
+				args[i] = strings.NewReplacer("@", odd, "MODEL", model, "TEXT", text).Replace(word)
+			}
+			name := message(odd)
+			said := inTime(t, 1, args...)
+			_, last, _ := strings.Cut("\n"+said, "\nggufkit: ")
+			if !strings.HasPrefix(last, name) || strings.Count(last, "\nhint: ") != 1 {
+				t.Errorf("%q: %s", args, said)
+			}
+		}
+	}
+}
+
+// TestOddNamesThatWork: a name that is no text is a name like any other.
+func TestOddNamesThatWork(t *testing.T) {
+	model := demoF32(t)
+	odd := filepath.Join(t.TempDir(), "sp ace \xff\xfe.gguf")
+	if err := os.Rename(model, odd); err != nil {
+		t.Fatal(err)
+	}
+	inTime(t, 0, "inspect", odd)
+	inTime(t, 0, "bench", "-m", odd, "-p", "1", "-n", "0", "-r", "1")
+	inTime(t, 0, "quantize", odd, "Q8_0", "-q")
+	inTime(t, 0, "split", odd, strings.TrimSuffix(odd, ".gguf"), "--max-tensors", "20")
+	inTime(t, 0, "merge", gguf.PartPaths(odd, 2)[0], "-o", odd+"2")
 }
 
 // inTime runs a command that must end soon, with the given status, and returns what it says on stderr.

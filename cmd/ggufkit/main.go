@@ -104,9 +104,12 @@ func newApp(u *ui) *cli.App {
 		if len(c.Subcommands) == 0 && findFlag(c, "-q") == nil {
 			c.Flags = append(c.Flags, quietFlag())
 		}
-		for _, f := range c.Flags {
-			if b, ok := f.(*cli.BoolFlag); ok {
-				b.DisableDefaultText = true
+		for i, f := range c.Flags {
+			switch f := f.(type) {
+			case *cli.BoolFlag:
+				f.DisableDefaultText = true
+			case *cli.StringSliceFlag:
+				c.Flags[i] = newListFlag(f)
 			}
 		}
 	}

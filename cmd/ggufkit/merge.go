@@ -76,7 +76,7 @@ func merge(c *cli.Context, u *ui) error {
 	defer f.Close()
 	r := merged{File: path, Parts: f.Paths(), Tensors: len(f.Tensors), DryRun: c.Bool("dry-run")}
 	if len(r.Parts) == 1 {
-		return fmt.Errorf("%s is one file already: there is nothing to merge", first)
+		return fmt.Errorf("%s is one file already: there is nothing to merge\nhint: give the first of several parts, such as model-00001-of-00003.gguf", first)
 	}
 	// Laid out anew: what parts have between and behind their tensors, loaders would not take in one file.
 	whole, err := gguf.Split(f.Meta, slices.Clone(f.Tensors), gguf.PartLimits{})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -158,20 +157,12 @@ func readText(ctx context.Context, path string) (string, error) {
 	return text, unread(path, err)
 }
 
-// unread says what to do about a file that the system does not let us read; other errors stay as they are.
+// unread says what to do about a folder in the place of a file; other errors stay as they are.
 func unread(path string, err error) error {
-	var cause *fs.PathError
-	if !errors.As(err, &cause) {
-		return err
-	}
-	if st, err := os.Stat(path); err == nil && st.IsDir() {
+	if st, e := os.Stat(path); err != nil && e == nil && st.IsDir() {
 		return fmt.Errorf("%s: it is a folder\nhint: name a file in it", path)
 	}
-	hint := ""
-	if errors.Is(err, fs.ErrNotExist) {
-		hint = "\nhint: " + gguf.HintMissing
-	}
-	return fmt.Errorf("%s: %w%s", path, cause.Err, hint)
+	return err
 }
 
 // whole reads all that open gives. An interrupt ends the wait for a pipe or a terminal that says nothing.

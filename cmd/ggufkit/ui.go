@@ -66,7 +66,7 @@ func (u *ui) fail(err error) {
 	} else {
 		paint.EnableColor()
 	}
-	fmt.Fprintf(u.err, "%s %s\n", paint.Sprint("ggufkit:"), message(err.Error()))
+	fmt.Fprintf(u.err, "%s %s\n", paint.Sprint("ggufkit:"), message(failure(err)))
 	var usage *usageError
 	if errors.As(err, &usage) && usage.hint != "" {
 		fmt.Fprintf(u.err, "hint: %s\n", message(usage.hint))

@@ -26,11 +26,17 @@ const (
 	indexName   = "model" + indexSuffix
 )
 
+// hintFolder is what to give in place of what is no checkpoint.
+const hintFolder = "give the folder of a checkpoint, with config.json and " + extension + " files in it"
+
 // choose decides which files a path stands for.
 func choose(path string) (*fileSet, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, absent(path, err)
+	}
+	if !st.IsDir() && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: %w: not a regular file\nhint: %s", path, ErrFormat, hintFolder)
 	}
 	if !st.IsDir() {
 		dir, name := filepath.Split(filepath.Clean(path))
@@ -73,7 +79,7 @@ func absent(path string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return fmt.Errorf("%s: %w\nhint: give the folder of a checkpoint, with config.json and %s files in it; nothing is downloaded by the name of a repository", path, err, extension)
+	return fmt.Errorf("%s: %w\nhint: %s; nothing is downloaded by the name of a repository", path, err, hintFolder)
 }
 
 // chooseIndex is the index of the model, else the only index there is, else "".
@@ -224,11 +230,11 @@ func (s *fileSet) noWeights(names []string) error {
 	}
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("%s: %w: the folder is empty", s.dir, ErrNoWeights)
+		return fmt.Errorf("%s: %w: the folder is empty\nhint: %s", s.dir, ErrNoWeights, hintFolder)
 	case slices.Contains(names, "snapshots"):
 		return fmt.Errorf("%s: %w: it is a folder of the Hugging Face cache\nhint: give a folder inside its snapshots", s.dir, ErrNoWeights)
 	}
-	return fmt.Errorf("%s: %w: no %s file among %s", s.dir, ErrNoWeights, extension, some(names))
+	return fmt.Errorf("%s: %w: no %s file among %s\nhint: %s", s.dir, ErrNoWeights, extension, some(names), hintFolder)
 }
 
 // noteUnused notes other weights of the folder.

@@ -78,6 +78,10 @@ type BaseFile struct {
 
 // OpenBase opens a base file of either form. It fails unless the file is as long as its header says.
 func OpenBase(path string) (*BaseFile, error) {
+	// Opening a pipe would wait for someone to write to it.
+	if st, err := os.Stat(path); err == nil && !st.IsDir() && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: no base file: not a regular file\nhint: copy what it gives into a file first", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -92,6 +96,9 @@ func OpenBase(path string) (*BaseFile, error) {
 // Close closes the file.
 func (b *BaseFile) Close() error { return b.file.Close() }
 
+// hintBase is how to come by a base file.
+const hintBase = "make one with compare --save-base, or with llama-perplexity --kl-divergence-base"
+
 func (b *BaseFile) open() error {
 	info, err := b.file.Stat()
 	if err != nil {
@@ -100,7 +107,10 @@ func (b *BaseFile) open() error {
 	h := &b.header
 	var magic [8]byte
 	if _, err := io.ReadFull(b.in, magic[:]); err != nil {
-		return fmt.Errorf("no base file: %w", err)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("no base file: it has %d bytes\nhint: %s", info.Size(), hintBase)
+		}
+		return err
 	}
 	length := int64(len(magic))
 	switch string(magic[:]) {
@@ -122,7 +132,7 @@ func (b *BaseFile) open() error {
 		h.windows, h.vocab, h.chunks = Windows{Context: int(f[1]), BOS: f[4]}, int(f[2]), int(f[3])
 		h.top, h.samples = int(f[5]), int(f[6])
 	default:
-		return fmt.Errorf("no base file: it starts with %q\nhint: make one with compare --save-base, or with llama-perplexity --kl-divergence-base", magic)
+		return fmt.Errorf("no base file: it starts with %q\nhint: %s", magic, hintBase)
 	}
 	if err := h.check(); err != nil {
 		return err

@@ -40,9 +40,11 @@ func Create(path string, inputs ...string) (*File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		old = nil
 	case err != nil:
-		return nil, err
+		return nil, cannotCreate(path, filepath.Dir(final), err)
+	case old.IsDir():
+		return nil, fmt.Errorf("%s: cannot be written: it is a folder\nhint: name a file in it", path)
 	case !old.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: cannot be written: it is a %s, not a regular file", path, kind(old.Mode()))
+		return nil, fmt.Errorf("%s: cannot be written: it is a %s, not a regular file\nhint: write to a file, and copy that", path, kind(old.Mode()))
 	}
 	for _, in := range inputs {
 		if st, err := os.Stat(in); err == nil && old != nil && os.SameFile(st, old) {
@@ -89,8 +91,6 @@ const HintOpenFiles = "let the session open more files at a time (ulimit -n)"
 // kind names what stands where a regular file is wanted.
 func kind(m fs.FileMode) string {
 	switch {
-	case m.IsDir():
-		return "folder"
 	case m&fs.ModeNamedPipe != 0:
 		return "named pipe"
 	case m&fs.ModeSocket != 0:
