@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/atomicfile"
 	"github.com/ggufkit/ggufkit/quantize/encode"
 )
 
@@ -66,10 +67,10 @@ func (p *Plan) write(ctx context.Context, w io.Writer, t *PlannedTensor, o Optio
 	if bad := (*encode.NonFiniteError)(nil); errors.As(err, &bad) {
 		return report, nonFinite(t, src, bad)
 	}
-	if err != nil {
-		return report, fmt.Errorf("tensor %s: %w", t.Name, err)
+	if err != nil && !atomicfile.NamesFile(err) {
+		err = fmt.Errorf("tensor %s: %w", t.Name, err)
 	}
-	return report, nil
+	return report, err
 }
 
 // nonFinite says where in the checkpoint a NaN or infinity stands.

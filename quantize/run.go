@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"sync"
 
@@ -246,7 +245,7 @@ func (p *Plan) explain(err error, i int, data io.ReaderAt) error {
 		cut := *fault
 		cut.Where = "tensor " + t.Name
 		return &cut
-	case errors.Is(err, atomicfile.ErrNoSpace), errors.As(err, new(*fs.PathError)):
+	case atomicfile.NamesFile(err):
 		return err
 	case !errors.As(err, &bad):
 		return fmt.Errorf("%s: tensor %s: %w", path, t.Name, err)

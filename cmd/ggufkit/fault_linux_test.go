@@ -37,8 +37,8 @@ func TestFailedWrites(t *testing.T) {
 			if err == nil {
 				t.Fatal("the command ended well")
 			}
-			if !strings.Contains(string(out), "file too large\nhint: the file system (FAT: 4 GB), or a limit of the session (ulimit -f), allows no larger file") {
-				t.Errorf("the message does not give the system's reason, or no hint: %s", out)
+			if !strings.HasPrefix(string(out), "ggufkit: "+filepath.Join(dir, "out")) || !strings.Contains(string(out), "file too large\nhint: the file system (FAT: 4 GB), or a limit of the session (ulimit -f), allows no larger file") {
+				t.Errorf("the message does not begin with the file, or does not give the system's reason or a hint: %s", out)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {
 				t.Errorf("left behind: %v", left)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 )
 
@@ -59,6 +60,11 @@ func Full(err error, path string, needed uint64) error {
 	}
 	avail, _ := available(filepath.Dir(path))
 	return &SpaceError{Path: path, Needed: needed, Available: avail}
+}
+
+// NamesFile reports whether an error is one of the system about a file, or of a full disk: those begin with the file.
+func NamesFile(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.As(err, new(*fs.PathError))
 }
 
 // fault is Full for a write of the output that lacked so many bytes. Where the size of the output is known, its rest counts.
