@@ -34,6 +34,7 @@ func TestFullDisk(t *testing.T) {
 		"convert":  {"convert", filepath.Join("..", "..", "testdata", "demo"), "--type", "F32", "-o"},
 		"quantize": {"quantize", in, "Q8_0", "-o"},
 		"meta":     {"meta", "set", in, "general.description:str=new", "-o"},
+		"split":    {"split", in, "--max-tensors", "20", "-o"},
 		"logits":   {"logits", "-m", in, "--ids", strings.Repeat("5,", 500) + "5", "-o"},
 	} {
 		t.Run(name, func(t *testing.T) {
