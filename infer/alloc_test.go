@@ -6,9 +6,8 @@ import (
 	"github.com/ggufkit/ggufkit/gguf"
 )
 
-// A token costs hardly any memory but its place in the cache, however many threads there are.
+// A token costs no memory but its place in the cache, however many threads there are.
 func TestAllocationsOfAToken(t *testing.T) {
-	const most = 8
 	m := quantTiny(gguf.Q4_K)
 	for _, o := range []Options{{Threads: 1}, {Threads: 3}, {Threads: 3, Cache: CacheQ8_0}} {
 		s := newSession(t, m.load(t, o))
@@ -21,8 +20,8 @@ func TestAllocationsOfAToken(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if allocs > most {
-			t.Errorf("%d threads, cache %d: %g allocations, want %d at most", o.Threads, o.Cache, allocs, most)
+		if allocs > 0 {
+			t.Errorf("%d threads, cache %d: %g allocations, want none", o.Threads, o.Cache, allocs)
 		}
 	}
 }

@@ -9,8 +9,6 @@
 package kernel
 
 import (
-	"sync"
-
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/par"
 )
@@ -72,7 +70,9 @@ var generic = set{
 }
 
 // current is the set that the program uses.
-var current = sync.OnceValue(choose)
+func current() *set { return chosen }
+
+var chosen = choose()
 
 // NewPool starts a pool of threads (0: as many as this process may use) whose waiting is tuned to the processor.
 func NewPool(threads int) *par.Pool { return par.NewPool(threads, current().pause) }

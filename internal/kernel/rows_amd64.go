@@ -9,8 +9,8 @@ var rowOpsAVX2 = rowOps{
 	mul:          pairwiseAVX2(mulRow, mulGeneric),
 	scale:        scaleAVX2,
 	normalize:    normalizeAVX2,
-	sum:          func(x []float32) float64 { return sumAVX2(sumRow, sumGeneric, x) },
-	squares:      func(x []float32) float64 { return sumAVX2(sumSquares, squaresGeneric, x) },
+	sum:          sumAVX2,
+	squares:      squaresAVX2,
 	deviation:    deviationAVX2,
 	scaleMax:     scaleMaxAVX2,
 	expSum:       expSumAVX2,
@@ -69,19 +69,31 @@ func normalizeAVX2(dst, x []float32, mean, f float64) {
 	normalizeGeneric(dst[whole:], x[whole:], mean, f)
 }
 
-func sumAVX2(f func(x *float32, sum *float64, eights int), rest func(x []float32) float64, x []float32) float64 {
-	var total float64
-	whole := inPieces(len(x), func(at, eights int) {
-		var sum float64
-		f(&x[at], &sum, eights)
-		total += sum
-	})
-	return total + rest(x[whole:])
+// sumOf adds what f gives for the whole vectors to the rest. f returns its sum: a variable that f were to set would be allocated by each call.
+func sumOf(x []float32, f func(x *float32, eights int) float64, rest float64) (total float64) {
+	inPieces(len(x), func(at, eights int) { total += f(&x[at], eights) })
+	return total + rest
+}
+
+func sumAVX2(x []float32) float64 {
+	return sumOf(x, func(x *float32, eights int) (sum float64) {
+		sumRow(x, &sum, eights)
+		return sum
+	}, sumGeneric(x[len(x)&^7:]))
+}
+
+func squaresAVX2(x []float32) float64 {
+	return sumOf(x, func(x *float32, eights int) (sum float64) {
+		sumSquares(x, &sum, eights)
+		return sum
+	}, squaresGeneric(x[len(x)&^7:]))
 }
 
 func deviationAVX2(x []float32, mean float64) float64 {
-	return sumAVX2(func(x *float32, sum *float64, eights int) { sumDeviations(x, mean, sum, eights) },
-		func(x []float32) float64 { return deviationGeneric(x, mean) }, x)
+	return sumOf(x, func(x *float32, eights int) (sum float64) {
+		sumDeviations(x, mean, &sum, eights)
+		return sum
+	}, deviationGeneric(x[len(x)&^7:], mean))
 }
 
 func scaleMaxAVX2(x []float32, f float32) float32 {
