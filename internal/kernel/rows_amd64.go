@@ -31,14 +31,8 @@ var rowOpsAVX2 = rowOps{
 // callFloats bounds what one call works on, since it cannot be interrupted.
 const callFloats = 64 << 10
 
-// inPieces calls f for all whole vectors of n elements, a bounded number at a time, and gives the number of elements in them.
-func inPieces(n int, f func(at, eights int)) int {
-	whole := n &^ 7
-	for at := 0; at < whole; at += callFloats {
-		f(at, min(callFloats, whole-at)/8)
-	}
-	return whole
-}
+// eights is how many of the vectors in n elements the next call takes.
+func eights(n int) int { return min(n, callFloats) / 8 }
 
 // lastVector is the elements of x after whole vectors, filled up.
 func lastVector(x []float32, filler float32) (v [8]float32) {
@@ -52,26 +46,44 @@ func lastVector(x []float32, filler float32) (v [8]float32) {
 func pairwiseAVX2(f func(dst, x *float32, eights int), rest func(dst, x []float32)) func(dst, x []float32) {
 	return func(dst, x []float32) {
 		dst = dst[:len(x)]
-		whole := inPieces(len(x), func(at, eights int) { f(&dst[at], &x[at], eights) })
-		rest(dst[whole:], x[whole:])
+		whole := len(x) &^ 7
+		for at := 0; at < whole; at += callFloats {
+			f(&dst[at], &x[at], eights(whole-at))
+		}
+		if whole < len(x) {
+			rest(dst[whole:], x[whole:])
+		}
 	}
 }
 
 func scaleAVX2(dst, x []float32, f float32) {
 	dst = dst[:len(x)]
-	whole := inPieces(len(x), func(at, eights int) { scaleRow(&dst[at], &x[at], float64(f), eights) })
-	scaleGeneric(dst[whole:], x[whole:], f)
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
+		scaleRow(&dst[at], &x[at], float64(f), eights(whole-at))
+	}
+	if whole < len(x) {
+		scaleGeneric(dst[whole:], x[whole:], f)
+	}
 }
 
 func normalizeAVX2(dst, x []float32, mean, f float64) {
 	dst = dst[:len(x)]
-	whole := inPieces(len(x), func(at, eights int) { normalizeRow(&dst[at], &x[at], mean, f, eights) })
-	normalizeGeneric(dst[whole:], x[whole:], mean, f)
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
+		normalizeRow(&dst[at], &x[at], mean, f, eights(whole-at))
+	}
+	if whole < len(x) {
+		normalizeGeneric(dst[whole:], x[whole:], mean, f)
+	}
 }
 
 // sumOf adds what f gives for the whole vectors to the rest. f returns its sum: a variable that f were to set would be allocated by each call.
 func sumOf(x []float32, f func(x *float32, eights int) float64, rest float64) (total float64) {
-	inPieces(len(x), func(at, eights int) { total += f(&x[at], eights) })
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
+		total += f(&x[at], eights(whole-at))
+	}
 	return total + rest
 }
 
@@ -98,11 +110,12 @@ func deviationAVX2(x []float32, mean float64) float64 {
 
 func scaleMaxAVX2(x []float32, f float32) float32 {
 	top := minusInfinity
-	whole := inPieces(len(x), func(at, eights int) {
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
 		var piece float32
-		scaleMax(&x[at], float64(f), &piece, eights)
+		scaleMax(&x[at], float64(f), &piece, eights(whole-at))
 		top = max(top, piece)
-	})
+	}
 	return max(top, scaleMaxGeneric(x[whole:], f))
 }
 
@@ -128,7 +141,10 @@ func expSumAVX2(x []float32, top float32) (total float64) {
 func functionAVX2(f func(dst, x *float32, eights int)) func(dst, x []float32) {
 	return func(dst, x []float32) {
 		dst = dst[:len(x)]
-		whole := inPieces(len(x), func(at, eights int) { f(&dst[at], &x[at], eights) })
+		whole := len(x) &^ 7
+		for at := 0; at < whole; at += callFloats {
+			f(&dst[at], &x[at], eights(whole-at))
+		}
 		if whole < len(x) {
 			v := lastVector(x[whole:], 0)
 			f(&v[0], &v[0], 1)
@@ -167,16 +183,26 @@ func ropeAdjacentAVX2(x, cos, sin []float32) {
 func decodeAVX2(f func(dst *float32, src *byte, eights int), rest func(dst []float32, src []byte)) func(dst []float32, src []byte) {
 	return func(dst []float32, src []byte) {
 		src = src[:2*len(dst)]
-		whole := inPieces(len(dst), func(at, eights int) { f(&dst[at], &src[2*at], eights) })
-		rest(dst[whole:], src[2*whole:])
+		whole := len(dst) &^ 7
+		for at := 0; at < whole; at += callFloats {
+			f(&dst[at], &src[2*at], eights(whole-at))
+		}
+		if whole < len(dst) {
+			rest(dst[whole:], src[2*whole:])
+		}
 	}
 }
 
 func encodeAVX2(f func(dst *byte, x *float32, eights int), rest func(dst []byte, src []float32)) func(dst []byte, src []float32) {
 	return func(dst []byte, src []float32) {
 		dst = dst[:2*len(src)]
-		whole := inPieces(len(src), func(at, eights int) { f(&dst[2*at], &src[at], eights) })
-		rest(dst[2*whole:], src[whole:])
+		whole := len(src) &^ 7
+		for at := 0; at < whole; at += callFloats {
+			f(&dst[2*at], &src[at], eights(whole-at))
+		}
+		if whole < len(src) {
+			rest(dst[2*whole:], src[whole:])
+		}
 	}
 }
 
@@ -196,15 +222,19 @@ func quantizeAVX2(a activations, x []float32) {
 
 func maxAVX2(x []float32) float32 {
 	top := minusInfinity
-	whole := inPieces(len(x), func(at, eights int) {
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
 		var piece float32
-		maxRow(&x[at], &piece, eights)
+		maxRow(&x[at], &piece, eights(whole-at))
 		top = max(top, piece)
-	})
+	}
 	return max(top, maxGeneric(x[whole:]))
 }
 
 func atLeastAVX2(mask []byte, x []float32, limit float32) {
 	_ = mask[:len(x)/8]
-	inPieces(len(x), func(at, eights int) { atLeastRow(&x[at], float64(limit), &mask[at/8], eights) })
+	whole := len(x) &^ 7
+	for at := 0; at < whole; at += callFloats {
+		atLeastRow(&x[at], float64(limit), &mask[at/8], eights(whole-at))
+	}
 }
