@@ -68,6 +68,9 @@ func (c *cpu) Attention(dst, q, k, v Buffer, a *Attention) {
 	for i := range a.Runs {
 		run := &a.Runs[i]
 		at.run = run
+		if run.N == 1 {
+			run.State.(*paged).expect(a.Layer, run.Start)
+		}
 		c.pool.Ranges(run.N, rowGrain, c.loops.put)
 		s := &at.split[i]
 		*s = splitRun{run: run, at: results, merge: at.merges}
@@ -85,6 +88,9 @@ func (c *cpu) Attention(dst, q, k, v Buffer, a *Attention) {
 		at.merges += run.N * a.Heads
 	}
 	at.parts, at.shares = grow(at.parts, results*a.HeadV), grow(at.shares, results)
+	if len(at.jobs) > 0 {
+		kernel.Prefetch(at.jobs[len(at.jobs)-1].firstKeys(a))
+	}
 	c.pool.For(len(at.jobs), c.loops.attend)
 	c.pool.Ranges(at.merges, rowGrain, c.loops.merge)
 }
@@ -111,7 +117,19 @@ func (c *cpu) put(_, lo, hi int) {
 // attendJob does a job. The last ones have the most keys: they go first, so that the threads end together.
 func (c *cpu) attendJob(worker, i int) {
 	at := &c.attention
-	c.workers[worker].attend(&at.jobs[len(at.jobs)-1-i], at)
+	s := &c.workers[worker]
+	s.ahead = nil
+	if next := len(at.jobs) - 1 - i - c.pool.Threads(); next >= 0 { // probably
+		s.ahead = at.jobs[next].firstKeys(at.Attention)
+	}
+	s.attend(&at.jobs[len(at.jobs)-1-i], at)
+}
+
+// firstKeys is the page of keys that a job reads first.
+func (j *attentionJob) firstKeys(a *Attention) []byte {
+	first := max(a.firstSeen(j.run.Start+j.lo), j.chunk*attentionChunk)
+	keys, _ := j.run.State.(*paged).head(a.Layer, first/pagePositions, j.kvHead)
+	return keys
 }
 
 // scratch is what one worker computes in.
@@ -125,6 +143,7 @@ type scratch struct {
 	state   *paged
 	layer   int
 	kvHead  int
+	ahead   []byte                               // keys that are read after those of the job
 	pages   func(page int) (keys, values []byte) // head of state
 }
 
@@ -143,6 +162,7 @@ func (s *scratch) attend(j *attentionJob, a *attention) {
 	layout := s.state.layout
 	s.spec = kernel.Attention{
 		Keys: layout.keys[a.Layer], Values: layout.values[a.Layer], Page: pagePositions, Scale: a.Scale, Softcap: a.Softcap, Exact: layout.typ == gguf.F32,
+		Ahead: s.ahead,
 	}
 	if j.split != nil {
 		s.attendChunk(j, a, j.chunk)

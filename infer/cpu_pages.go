@@ -38,13 +38,14 @@ type pageLayout struct {
 	start        []int          // of each layer
 	size         int
 	typ          gguf.Type // F32, which only exact precision has, F16 or Q8_0
+	encode       func(dst []byte, src []float32)
 	// room fails if there is no memory for some more bytes; nil: nobody knows.
 	room func(bytes uint64) error
 }
 
 // newPaged makes the memory of an empty sequence. Widths of heads are whole blocks of the type.
 func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *paged {
-	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, room: room}
+	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, encode: encoders[typ], room: room}
 	cache := func(width int) kernel.Cache {
 		size, _ := typ.RowBytes(uint64(width))
 		return kernel.Cache{Type: typ, Width: width, Stride: int(size)}
@@ -150,10 +151,20 @@ func (s *paged) head(layer, page, head int) (keys, values []byte) {
 	return data[:nk:nk], data[nk:][:nv:nv]
 }
 
+// expect asks memory for where put will store one position.
+func (s *paged) expect(layer, pos int) {
+	kc, vc := s.layout.keys[layer], s.layout.values[layer]
+	slot := pos % pagePositions
+	for h := range s.layout.layers[layer].KVHeads {
+		keys, values := s.head(layer, pos/pagePositions, h)
+		kernel.Prefetch(keys[slot*kc.Stride:][:kc.Stride])
+		kernel.Prefetch(values[slot*vc.Stride:][:vc.Stride])
+	}
+}
+
 // put stores the keys and values of one position; its page is not shared.
 func (s *paged) put(layer, pos int, k, v []float32) {
-	encode := encoders[s.layout.typ]
-	kc, vc := s.layout.keys[layer], s.layout.values[layer]
+	encode, kc, vc := s.layout.encode, s.layout.keys[layer], s.layout.values[layer]
 	slot := pos % pagePositions
 	for h := range s.layout.layers[layer].KVHeads {
 		keys, values := s.head(layer, pos/pagePositions, h)

@@ -17,6 +17,7 @@ type Attention struct {
 	Scale        float32 // of the products of queries and keys
 	Softcap      float32 // limit of the scaled products (see Softcap); 0: none
 	Exact        bool
+	Ahead        []byte // what is read after these keys and values: it is asked for in time; or nil
 }
 
 // Cache is how the keys or values of one head lie in a page: position p starts at byte p*Stride and has Width elements of type Type, which is
@@ -29,8 +30,13 @@ type Cache struct {
 
 // bytes is the size of one position's elements.
 func (c Cache) bytes() int {
-	n, _ := c.Type.RowBytes(uint64(c.Width))
-	return int(n)
+	switch c.Type {
+	case gguf.F32:
+		return 4 * c.Width
+	case gguf.F16, gguf.BF16:
+		return 2 * c.Width
+	}
+	return c.Width / blockK * 34
 }
 
 // Query is one query vector and what it sees: positions First to End-1, at least one.
@@ -57,6 +63,7 @@ type AttentionScratch struct {
 	dot       dotJob
 	weigh     weighJob
 	tile      tileF32
+	types     [2]gguf.Type
 	dotKeys   func(d *dotJob)
 	weighRows func(w *weighJob)
 }
@@ -83,18 +90,21 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 	keyBytes, valueBytes := (a.Page-1)*a.Keys.Stride+a.Keys.bytes(), (a.Page-1)*a.Values.Stride+a.Values.bytes()
 	few := !a.Exact && s.dotKeys != nil && s.weighRows != nil && (len(queries) <= fewQueries || a.Keys.Type == gguf.Q8_0)
 	for from := first / attentionBlock * attentionBlock; from < end; from += attentionBlock {
-		// The pages of this block that some query sees.
+		// The positions of this block that some query sees, and with those that are computed.
 		lo, hi := max(from, first/a.Page*a.Page), min(from+attentionBlock, end)
-		whole := lo + (hi-lo+a.Page-1)/a.Page*a.Page
+		whole := lo + (hi-lo+panelRows-1)/panelRows*panelRows
 		if few {
 			for p := lo; p < hi; p += a.Page {
 				keys, values := pages(p / a.Page)
-				s.dot.ahead, s.dot.later = nil, values[:valueBytes]
-				if p+a.Page < end {
+				s.dot.ahead, s.dot.later = a.Ahead, values[:valueBytes]
+				switch {
+				case p+a.Page < end:
 					next, _ := pages(p/a.Page + 1)
 					s.dot.ahead = next[:keyBytes]
+				case len(a.Ahead) == 0: // nothing but the values
+					s.dot.ahead = s.dot.later
 				}
-				s.multiplyKeys(a, keys[:keyBytes], p-from)
+				s.multiplyKeys(a, keys[:keyBytes], p-from, min(a.Page, whole-p))
 			}
 		} else {
 			s.tileKeys(a, pages, from, lo, whole)
@@ -136,9 +146,8 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 		s.states[i] = queryState{top: minusInfinity}
 		first, end = min(first, q.First), max(end, q.End)
 	}
-	s.dotKeys, s.weighRows = s.set.wideDot(a.Keys.Type), s.set.weigh(a.Values.Type)
+	s.find([2]gguf.Type{a.Keys.Type, a.Values.Type})
 	if a.Keys.Type == gguf.Q8_0 {
-		s.dotKeys = s.set.dot(gguf.Q8_0)
 		s.acts.reshape(n, k, false)
 		for i := range n {
 			r := s.acts.row(i)
@@ -153,20 +162,32 @@ func (s *AttentionScratch) begin(a *Attention, queries []Query) (first, end int)
 	return first, end
 }
 
-// multiplyKeys computes the scores of a page, whose first position is column at of the block. Pages lie far apart; so while a page is multiplied with
-// the first queries, memory is asked for the next one's keys and for the page's values, which come after the block's keys.
-func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at int) {
+// find sets the routines for the types of keys and values, mostly those of the last time.
+func (s *AttentionScratch) find(types [2]gguf.Type) {
+	if s.types == types && s.weighRows != nil {
+		return
+	}
+	s.types, s.dotKeys, s.weighRows = types, s.set.wideDot(types[0]), s.set.weigh(types[1])
+	if types[0] == gguf.Q8_0 {
+		s.dotKeys = s.set.dot(gguf.Q8_0)
+	}
+}
+
+// multiplyKeys computes the scores of the first rows positions of a page, from column at of the block on. Pages lie far apart; so while a page is multiplied
+// with the first queries, memory is asked for the next one's keys and for the page's values, which come after the block's keys.
+func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int) {
 	n, k := len(s.states), a.Keys.Width
 	d := &s.dot
-	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: a.Page / 4, blocks: k, ldx: k, ldy: attentionBlock,
+	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: rows / 4, blocks: k, ldx: k, ldy: attentionBlock,
 		ahead: d.ahead, later: d.later}
 	most := maxWideDotColumns
 	if a.Keys.Type == gguf.Q8_0 {
 		d.blocks, most = k/blockK, maxDotColumns
 	}
-	for c := 0; c < n; c += most {
-		d.columns = min(most, n-c)
-		d.wide = s.q[c*k:][:d.columns*k]
+	count := (n + most - 1) / most
+	for i := range count {
+		c, columns := tileAt(n, count, i)
+		d.columns, d.wide = columns, s.q[c*k:][:columns*k]
 		if a.Keys.Type == gguf.Q8_0 {
 			d.x = s.acts.rows(c, d.columns)
 		}
@@ -245,9 +266,11 @@ func (s *AttentionScratch) block(a *Attention, i int, scores []float32, lo int, 
 	state := &s.states[i]
 	if top := s.set.max(scores); !(top <= state.top) {
 		width := s.outWidth(a)
-		factor := expGeneric(state.top - top)
-		s.set.scale(s.out[i*width:][:width], s.out[i*width:][:width], factor)
-		state.sum *= float64(factor)
+		if state.top != minusInfinity { // else there is nothing yet
+			factor := expGeneric(state.top - top)
+			s.set.scale(s.out[i*width:][:width], s.out[i*width:][:width], factor)
+			state.sum *= float64(factor)
+		}
 		state.top = top
 	}
 	state.sum += s.set.expSum(scores, state.top)
@@ -287,8 +310,10 @@ func (s *AttentionScratch) weighValues(a *Attention, values []byte, at, rows int
 	}
 	w := &s.weigh
 	*w = weighJob{data: values, stride: a.Values.Stride, rows: rows, width: whole, ldp: attentionBlock, ldy: width}
-	for c := 0; c < n; c += maxWeighColumns {
-		w.columns = min(maxWeighColumns, n-c)
+	count := (n + maxWeighColumns - 1) / maxWeighColumns
+	for i := range count {
+		var c int
+		c, w.columns = tileAt(n, count, i)
 		w.p, w.y = s.scores[c*attentionBlock+at:], s.out[c*width:]
 		if whole > 0 {
 			s.weighRows(w)

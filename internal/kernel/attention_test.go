@@ -113,6 +113,7 @@ func checkAttention(t *testing.T, s *set, typ gguf.Type, exact bool, k, v int) {
 	for _, positions := range []int{1, 31, 32, 33, 257, 600} {
 		c := newTestCache(t, r, a, positions)
 		a.Softcap = float32(r.IntN(2)) * 5
+		a.Ahead = c.values[0][:r.IntN(2)*len(c.values[0])]
 		for _, n := range []int{1, 2, 3, 7, 40} {
 			queries := make([]Query, n)
 			for i := range queries {

@@ -79,3 +79,6 @@ func NewPool(threads int) *par.Pool { return par.NewPool(threads, current().paus
 
 // Name is the name of the set in use: "generic", "avx2".
 func Name() string { return current().name }
+
+// Prefetch asks memory for whole lines of b, which will be read or written soon.
+func Prefetch(b []byte) { current().prefetch(b) }
