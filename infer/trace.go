@@ -22,6 +22,7 @@ type Trace struct {
 
 	ops   map[traceKey]*TraceOp
 	order []*TraceOp
+	last  *TraceOp // the operation before
 	spans []traceSpan
 	lost  int // operations that Spans had no room for
 	pass  int // number of the pass at hand
@@ -41,12 +42,24 @@ type TraceOp struct {
 	Bytes   uint64        // stored weights and cached keys and values that were read, each once per call
 
 	labels context.Context
+	key    traceKey
+	next   *TraceOp // what came behind it the last time
+	macs   uint64   // for one row with the weights
+	stored uint64   // bytes of the weights
 }
 
 // Name is what a table calls the operation: "matmul attn_q+attn_k+attn_v".
 func (o *TraceOp) Name() string { return strings.TrimSuffix(o.Kind+" "+o.Weights, " ") }
 
-// traceKey tells operations apart. Of several weights the first counts.
+// cost is the multiplications for one row with the weights, and the bytes of these.
+func (o *TraceOp) cost() (macs, bytes uint64) {
+	if o == nil { // the trace is paused
+		return 0, 0
+	}
+	return o.macs, o.stored
+}
+
+// traceKey tells operations apart. Of several weights the first counts; where there is none, the layer.
 type traceKey struct {
 	kind   string
 	weight Weight
@@ -71,14 +84,14 @@ func (t *Trace) Ops() []TraceOp {
 }
 
 // Reset forgets the sums. Spans stay.
-func (t *Trace) Reset() { t.ops, t.order = nil, nil }
+func (t *Trace) Reset() { t.ops, t.order, t.last = nil, nil, nil }
 
 // traced is a backend under a trace's eyes. What it does not watch goes straight to the backend.
 type traced struct {
 	Backend
 	trace   *Trace
-	integer bool      // products with quantized weights are of integers
-	cache   gguf.Type // of keys and values
+	integer bool          // products with quantized weights are of integers
+	cache   gguf.TypeInfo // of keys and values
 	weights map[Weight]tracedWeight
 	layer   int      // of the last operation that told
 	list    []Weight // of the product at hand
@@ -98,8 +111,9 @@ func (o *Options) traced(be Backend) Backend {
 	if o.Trace == nil {
 		return be
 	}
+	cache, _ := o.cacheType().Info()
 	return &traced{
-		Backend: be, trace: o.Trace, integer: o.Precision == Fast, cache: o.cacheType(), weights: map[Weight]tracedWeight{}, layer: -1,
+		Backend: be, trace: o.Trace, integer: o.Precision == Fast, cache: cache, weights: map[Weight]tracedWeight{}, layer: -1,
 	}
 }
 
@@ -126,18 +140,36 @@ func (t *traced) op(kind string, weights ...Weight) *TraceOp {
 	key := traceKey{kind: kind}
 	if len(weights) > 0 {
 		key.weight = weights[0]
-		t.layer = t.weights[key.weight].layer
+	} else {
+		key.layer = t.layer
 	}
-	key.layer = t.layer
-	if op, ok := t.trace.ops[key]; ok {
-		return op
+	op := t.find(key, weights)
+	t.layer, t.trace.last = op.Layer, op
+	return op
+}
+
+// find finds the operation with a key. Mostly it is the one that came behind the last the time before.
+func (t *traced) find(key traceKey, weights []Weight) *TraceOp {
+	last := t.trace.last
+	if last != nil && last.next != nil && last.next.key == key {
+		return last.next
 	}
-	return t.newOp(key, weights)
+	op, ok := t.trace.ops[key]
+	if !ok {
+		op = t.newOp(key, weights)
+	}
+	if last != nil {
+		last.next = op
+	}
+	return op
 }
 
 // newOp starts the sums of an operation.
 func (t *traced) newOp(key traceKey, weights []Weight) *TraceOp {
-	op := &TraceOp{Kind: key.kind, Layer: key.layer}
+	op := &TraceOp{Kind: key.kind, Layer: key.layer, key: key}
+	if len(weights) > 0 {
+		op.Layer = t.weights[key.weight].layer
+	}
 	var names, types []string
 	for _, w := range weights {
 		info := t.weights[w]
@@ -148,6 +180,9 @@ func (t *traced) newOp(key traceKey, weights []Weight) *TraceOp {
 			types = append(types, typ)
 		}
 		op.Integer = key.kind == "matmul" && t.integer && info.quantized
+		width, rows := w.Size()
+		op.macs += uint64(width) * uint64(rows)
+		op.stored += info.bytes
 	}
 	op.Weights, op.Types = strings.Join(names, "+"), strings.Join(types, "+")
 	op.labels = pprof.WithLabels(context.Background(), pprof.Labels("operation", op.Name(), "layer", strconv.Itoa(op.Layer)))

@@ -23,32 +23,30 @@ func (t *traced) Embed(dst Buffer, table Weight, ids []int32) {
 	}
 	start := t.begin(op)
 	t.Backend.Embed(dst, table, ids)
-	w := t.weights[table]
 	_, all := table.Size()
-	t.end(op, start, len(ids), 0, w.bytes/uint64(max(all, 1))*uint64(len(ids)))
+	_, bytes := op.cost()
+	t.end(op, start, len(ids), 0, bytes/uint64(max(all, 1))*uint64(len(ids)))
 }
 
 func (t *traced) MatMul(x Buffer, out ...Product) {
-	var macs, bytes uint64
-	n := rows(x)
 	t.list = t.list[:0]
 	for _, p := range out {
 		t.list = append(t.list, p.Weight)
-		width, rows := p.Weight.Size()
-		macs += uint64(n) * uint64(width) * uint64(rows)
-		bytes += t.weights[p.Weight].bytes
 	}
 	op := t.op("matmul", t.list...)
 	start := t.begin(op)
 	t.Backend.MatMul(x, out...)
-	t.end(op, start, n, macs, bytes)
+	n := rows(x)
+	macs, bytes := op.cost()
+	t.end(op, start, n, uint64(n)*macs, bytes)
 }
 
 func (t *traced) Norm(dst, x Buffer, n *Norm) {
 	op := t.op("norm", n.Weight)
 	start := t.begin(op)
 	t.Backend.Norm(dst, x, n)
-	t.end(op, start, rows(x), 0, t.weights[n.Weight].bytes)
+	_, bytes := op.cost()
+	t.end(op, start, rows(x), 0, bytes)
 }
 
 func (t *traced) Rope(x, angles Buffer, headDim int, pairs Pairing) {
@@ -69,8 +67,7 @@ func (t *traced) Attention(dst, q, k, v Buffer, a *Attention) {
 
 // attended counts the multiplications of queries with keys and of weights with values, and the bytes of keys and values that any query of a run sees.
 func (t *traced) attended(a *Attention) (macs, bytes uint64) {
-	keys, _ := t.cache.RowBytes(uint64(a.HeadK))
-	values, _ := t.cache.RowBytes(uint64(a.HeadV))
+	position := uint64(a.KVHeads) * uint64(a.HeadK+a.HeadV) / t.cache.Block * t.cache.Bytes // heads are whole blocks
 	for _, run := range a.Runs {
 		var pairs uint64
 		for i := range run.N {
@@ -81,7 +78,7 @@ func (t *traced) attended(a *Attention) (macs, bytes uint64) {
 		if a.Window > 0 {
 			seen = min(seen, a.Window+run.N-1)
 		}
-		bytes += uint64(seen) * uint64(a.KVHeads) * (keys + values)
+		bytes += uint64(seen) * position
 	}
 	return macs, bytes
 }
