@@ -38,6 +38,9 @@ type benchPlan struct {
 func planBench(c *cli.Context) (*benchPlan, error) {
 	p := &benchPlan{runs: c.Int("repetitions"), format: strings.ToLower(c.String("output"))}
 	if c.Bool("json") {
+		if c.IsSet("output") && p.format != "json" {
+			return nil, usagef("give one of them", "--json and --output %s", c.String("output"))
+		}
 		p.format = "json"
 	}
 	if !slices.Contains(benchFormats, p.format) {

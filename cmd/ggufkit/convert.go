@@ -40,6 +40,9 @@ Examples:
 			dryRunFlag(), threadsFlag(), jsonFlag(), quietFlag(),
 		},
 		Action: u.action(0, 1, func(c *cli.Context) error {
+			if c.Bool("list") && c.NArg() > 0 {
+				return usagef("leave one of them out", "--list and a checkpoint, %s", c.Args().First())
+			}
 			if c.Bool("list") {
 				return listArchitectures(c, u)
 			}

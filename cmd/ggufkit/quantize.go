@@ -304,6 +304,9 @@ func checkReport(c *cli.Context, in string, outputs []string) error {
 	if path == "" {
 		return nil
 	}
+	if c.Bool("dry-run") {
+		return usagef("--json prints what the report of a dry run would hold", "--dry-run writes nothing, no --report either")
+	}
 	if slices.ContainsFunc(outputs, func(out string) bool { return filepath.Clean(path) == filepath.Clean(out) }) {
 		return usagef("give --report another name", "%s is the output", path)
 	}

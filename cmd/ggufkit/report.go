@@ -63,8 +63,10 @@ func report(c *cli.Context, u *ui) error {
 	if n := c.Int("predict"); n < 1 || n > maxAnswer {
 		return usagef("", "--predict %d: expected 1 to %d", n, maxAnswer)
 	}
-	if c.Bool("chat") && !c.IsSet("prompts") {
-		return usagef("name a file of prompts", "--chat needs --prompts")
+	for _, name := range []string{"chat", "predict"} {
+		if c.IsSet(name) && !c.IsSet("prompts") {
+			return usagef("name a file of prompts", "--%s needs --prompts", name)
+		}
 	}
 	run, err := newReportRun(c, u)
 	if err != nil {
