@@ -152,9 +152,10 @@ func (l *setLock) release() {
 	if l == nil {
 		return
 	}
-	removed := os.Remove(l.path) == nil
+	ours := IsAt(l.f, l.path) // unless somebody has deleted it, and another run has made a new one
+	removed := ours && os.Remove(l.path) == nil
 	l.f.Close()
-	if !removed {
+	if ours && !removed {
 		os.Remove(l.path) // Windows removes closed files only
 	}
 }
