@@ -37,10 +37,8 @@ func mergeArgs(c *cli.Context) (first, out string, err error) {
 		return "", "", usagef(usage, "merge needs a part of a model, and an output")
 	case out == "" && len(args) == 1:
 		return "", "", usagef(usage, "merge needs one output")
-	case out == "" && len(args) == 2 && args[1] == "":
-		return "", "", usagef(usage, "the output's name is empty")
 	case out == "" && len(args) == 2:
-		return args[0], args[1], nil
+		return args[0], args[1], checkOutput(c, args[1])
 	case out == "":
 		return "", "", usagef(usage, "merge needs one output: -o names it where there are several parts")
 	case len(args) == 1:

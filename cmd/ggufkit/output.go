@@ -5,7 +5,22 @@ import (
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/atomicfile"
+	"github.com/urfave/cli/v2"
 )
+
+// checkOutput refuses names that nobody means for a file: none, as of a shell variable that is not set, and the one that stands for stdout elsewhere.
+func checkOutput(c *cli.Context, path string) error {
+	switch path {
+	case "":
+		return usagef("usage: "+c.Command.UsageText, "the output's name is empty")
+	case "-":
+		return usagef("name a file; one that is really called so is ./-", "what this command writes does not go to stdout: the output is named -")
+	}
+	return nil
+}
+
+// writtenFlags are those that name files that commands write.
+var writtenFlags = []string{"output", "report", "junit", "markdown", "save-base", "trace", "cpuprofile"}
 
 // create starts an output that may be none of the inputs. One that is a part of a split model stands for all parts.
 func create(path string, inputs ...string) (*atomicfile.File, error) {

@@ -278,10 +278,8 @@ func quantizeOutput(c *cli.Context, args []string, label string) (string, error)
 		return "", usagef("give OUT or -o OUT, not both", "two outputs: %s and %s", args[1], flag)
 	case flag != "":
 		return flag, nil
-	case len(args) == 2 && args[1] == "":
-		return "", usagef("usage: "+c.Command.UsageText, "the output's name is empty")
 	case len(args) == 2:
-		return args[1], nil
+		return args[1], checkOutput(c, args[1])
 	}
 	return renamed(args[0], label), nil
 }

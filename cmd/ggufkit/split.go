@@ -46,8 +46,8 @@ func split(c *cli.Context, u *ui) error {
 	if prefix == "" {
 		prefix = c.Args().Get(1)
 	}
-	if prefix == "" {
-		return usagef("usage: "+c.Command.UsageText, "the output's name is empty")
+	if err := checkOutput(c, prefix); err != nil {
+		return err
 	}
 	limits, err := splitLimits(c)
 	if err != nil {

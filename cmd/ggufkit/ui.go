@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,6 +248,11 @@ func checkFlags(c *cli.Context) error {
 		case *cli.StringFlag:
 			if f.TakesFile && c.IsSet(name) && c.String(name) == "" {
 				return usagef("usage: "+c.Command.UsageText, "--%s names no file: the value is empty", name)
+			}
+			if f.TakesFile && c.IsSet(name) && slices.Contains(writtenFlags, name) {
+				if err := checkOutput(c, c.String(name)); err != nil {
+					return err
+				}
 			}
 		}
 	}
