@@ -102,7 +102,7 @@ func (s *AttentionScratch) Run(a *Attention, queries []Query, pages func(i int) 
 					next, _ := pages(p/a.Page + 1)
 					s.dot.ahead = next[:keyBytes]
 				case len(a.Ahead) == 0: // nothing but the values
-					s.dot.ahead = s.dot.later
+					s.dot.ahead, s.dot.later = values[:valueBytes/2], values[valueBytes/2:valueBytes]
 				}
 				s.multiplyKeys(a, keys[:keyBytes], p-from, min(a.Page, whole-p))
 			}
@@ -174,7 +174,8 @@ func (s *AttentionScratch) find(types [2]gguf.Type) {
 }
 
 // multiplyKeys computes the scores of the first rows positions of a page, from column at of the block on. Pages lie far apart; so while a page is multiplied
-// with the first queries, memory is asked for the next one's keys and for the page's values, which come after the block's keys.
+// memory is asked for the next one's keys and for the page's values, which come after the block's keys. It is asked all the time, as many requests at once hold
+// up what the page itself reads.
 func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int) {
 	n, k := len(s.states), a.Keys.Width
 	d := &s.dot
@@ -185,6 +186,7 @@ func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int)
 		d.blocks, most = k/blockK, maxDotColumns
 	}
 	count := (n + most - 1) / most
+	ahead, later := d.ahead, d.later
 	for i := range count {
 		c, columns := tileAt(n, count, i)
 		d.columns, d.wide = columns, s.q[c*k:][:columns*k]
@@ -192,10 +194,13 @@ func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int)
 			d.x = s.acts.rows(c, d.columns)
 		}
 		d.y = s.scores[c*attentionBlock+at:]
+		d.ahead, d.later = part(ahead, i, count), part(later, i, count)
 		s.dotKeys(d)
-		d.ahead, d.later = nil, nil
 	}
 }
+
+// part is the share i of count of b.
+func part(b []byte, i, count int) []byte { return b[len(b)*i/count : len(b)*(i+1)/count] }
 
 // stretch is how many positions are decoded at a time: with 64 elements they fit the first-level cache.
 const stretch = 64

@@ -21,7 +21,7 @@ func (d *dotJob) asked() (ahead, later *byte, lines int) {
 	if len(d.ahead) == 0 || len(d.later) == 0 {
 		return nil, nil, 0
 	}
-	return &d.ahead[0], &d.later[0], (max(len(d.ahead), len(d.later))/64 + d.rows) / d.rows
+	return &d.ahead[0], &d.later[0], ((max(len(d.ahead), len(d.later))+63)/64 + d.rows - 1) / d.rows
 }
 
 // check panics unless everything that a dot kernel touches is inside the slices.
