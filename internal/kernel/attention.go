@@ -187,6 +187,7 @@ func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int)
 	}
 	count := (n + most - 1) / most
 	ahead, later := d.ahead, d.later
+	shares := min(count, d.rows/2) // each asks for at least a line with every row
 	for i := range count {
 		c, columns := tileAt(n, count, i)
 		d.columns, d.wide = columns, s.q[c*k:][:columns*k]
@@ -194,7 +195,10 @@ func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int)
 			d.x = s.acts.rows(c, d.columns)
 		}
 		d.y = s.scores[c*attentionBlock+at:]
-		d.ahead, d.later = part(ahead, i, count), part(later, i, count)
+		d.ahead, d.later = nil, nil
+		if i < shares {
+			d.ahead, d.later = part(ahead, i, shares), part(later, i, shares)
+		}
 		s.dotKeys(d)
 	}
 }
