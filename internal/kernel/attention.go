@@ -179,7 +179,7 @@ func (s *AttentionScratch) find(types [2]gguf.Type) {
 func (s *AttentionScratch) multiplyKeys(a *Attention, keys []byte, at, rows int) {
 	n, k := len(s.states), a.Keys.Width
 	d := &s.dot
-	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: rows / 4, blocks: k, ldx: k, ldy: attentionBlock,
+	*d = dotJob{data: keys, hop: a.Keys.Stride, stride: 4 * a.Keys.Stride, rows: rows / 4, blocks: k, ldx: k, ldy: attentionBlock, yhop: 1, ystep: 4,
 		ahead: d.ahead, later: d.later}
 	most := maxWideDotColumns
 	if a.Keys.Type == gguf.Q8_0 {

@@ -239,8 +239,8 @@ DATA highLaneNibbles<>+16(SB)/8, $0x0000000400000004
 DATA highLaneNibbles<>+24(SB)/8, $0x0000000400000004
 GLOBL highLaneNibbles<>(SB), RODATA|NOPTR, $32
 
-// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x1(SB), 0, $0-120
+// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -252,11 +252,11 @@ TEXT ·dotQ4_0x1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -265,8 +265,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -282,10 +282,10 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y1
 	VPBLENDD $0x0F, 2(DI), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -399,20 +399,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x1(SB), 0, $0-120
+// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -424,11 +430,11 @@ TEXT ·dotQ4_1x1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -437,8 +443,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -454,10 +460,10 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 4(DI)(R9*2), Y1
 	VPBLENDD $0x0F, 4(DI), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -577,20 +583,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x1(SB), 0, $0-120
+// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -602,11 +614,11 @@ TEXT ·dotQ5_0x1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -615,8 +627,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -632,10 +644,10 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 6(DI)(R9*2), Y1
 	VPBLENDD $0x0F, 6(DI), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -828,20 +840,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x1(SB), 0, $0-120
+// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -853,11 +871,11 @@ TEXT ·dotQ5_1x1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -866,8 +884,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -883,10 +901,10 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 8(DI)(R9*2), Y1
 	VPBLENDD $0x0F, 8(DI), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -1085,20 +1103,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x1(SB), 0, $0-120
+// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -1110,11 +1134,11 @@ TEXT ·dotQ8_0x1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -1123,8 +1147,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -1140,14 +1164,14 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y0
 	VPBLENDD $0x0F, 2(DI), Y0, Y0
 	VBROADCASTI128 18(DI)(R9*2), Y1
@@ -1285,20 +1309,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx1(SB), 0, $0-120
+// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx1(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -1310,11 +1340,11 @@ TEXT ·dotIQ4_NLx1(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -1323,8 +1353,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -1340,10 +1370,10 @@ asked:
 	PCALIGN $32
 
 pair:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y1
 	VPBLENDD $0x0F, 2(DI), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -1505,20 +1535,26 @@ odd:
 
 done:
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ2_Kx1(SB), 0, $768-112
+// func dotQ2_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -1592,11 +1628,11 @@ TEXT ·dotQ2_Kx1(SB), 0, $768-112
 	VMOVDQA Y13, 224(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -1605,8 +1641,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -1619,7 +1655,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -1673,7 +1709,7 @@ block:
 	VMOVDQU 16(DI)(R9*2), Y6
 	VCVTPH2PS X11, Y11
 	VPSRLW $4, Y6, Y7
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
 	VPMADDUBSW Y4, Y6, Y6
@@ -1712,7 +1748,7 @@ block:
 	VPMOVZXBW X11, Y11
 	VPSRLW $2, Y6, Y6
 	VPAND Y10, Y6, Y6
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VPAND Y10, Y7, Y7
 	VBROADCASTI128 0(AX), Y13
 	VPMADDUBSW Y4, Y6, Y6
@@ -1751,7 +1787,7 @@ block:
 	VPSRLW $6, Y6, Y7
 	VPSRLW $2, Y6, Y6
 	VPAND Y10, Y6, Y6
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VMOVDQU 0(DX)(R9*1), X11
 	VPAND Y10, Y7, Y7
 	VPMADDUBSW Y4, Y6, Y6
@@ -1789,7 +1825,7 @@ block:
 	VMOVDQU 128(SI), Y4
 	VMOVDQU 192(SI), Y5
 	VMOVDQA Y13, 32(R15)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 48(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -1828,7 +1864,7 @@ block:
 	VMOVDQU 48(DI)(R9*2), Y6
 	VPAND X15, X11, X11
 	VPSRLW $4, Y6, Y7
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
 	VPMADDUBSW Y4, Y6, Y6
@@ -1867,7 +1903,7 @@ block:
 	VPMOVZXBW X12, Y12
 	VMOVDQU 48(DI), Y6
 	VPSRLW $6, Y6, Y7
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPSRLW $2, Y6, Y6
 	VBROADCASTI128 0(AX), Y13
 	VPAND Y10, Y6, Y6
@@ -1906,7 +1942,7 @@ block:
 	VPADDD Y7, Y1, Y1
 	VMOVDQU 48(DI)(R9*2), Y6
 	VPSRLW $6, Y6, Y7
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPMOVZXBW X11, Y11
 	VPSRLW $2, Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -1944,7 +1980,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQA Y13, 224(R15)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VCVTDQ2PS Y0, Y0
 	VBROADCASTSS 160(BX), Y8
 	VFMADD213PS 0(BX), Y8, Y0
@@ -1988,6 +2024,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -1995,17 +2033,21 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ3_Kx1(SB), 0, $768-112
+// func dotQ3_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -2083,11 +2125,11 @@ TEXT ·dotQ3_Kx1(SB), 0, $768-112
 	VMOVDQA Y13, 96(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -2096,8 +2138,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -2110,7 +2152,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -2178,7 +2220,7 @@ block:
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VMOVDQU 0(DI)(R9*2), Y8
 	VMULPS 0(R11), X11, X12
 	VPSLLW $2, Y8, Y9
@@ -2231,7 +2273,7 @@ block:
 	VPAND Y10, Y7, Y7
 	VMOVDQU 0(DI), Y8
 	VPSLLW $1, Y8, Y9
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VPAND Y15, Y9, Y9
 	VPOR Y9, Y6, Y6
 	VPSLLW $4, X14, X14
@@ -2284,7 +2326,7 @@ block:
 	VMOVDQU 94(DX)(R9*1), X11
 	VPAND Y10, Y7, Y7
 	VMOVDQU 0(DI)(R9*2), Y8
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VPSLLW $1, Y8, Y9
 	VPAND Y15, Y9, Y9
 	VPOR Y9, Y6, Y6
@@ -2336,7 +2378,7 @@ block:
 	VMOVDQU 64(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPSUBB bytes32<>(SB), X13, X12
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
 	VMOVDQU 0(DI), Y8
@@ -2389,7 +2431,7 @@ block:
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VMOVDQU 0(DI)(R9*2), Y8
 	VPAND nibbles<>(SB), X13, X13
 	VPSRLW $2, Y8, Y9
@@ -2442,7 +2484,7 @@ block:
 	VMOVDQU 64(DI), Y6
 	VPSRLW $6, Y6, Y7
 	VPSRLW $2, Y6, Y6
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
 	VBROADCASTI128 0(AX), Y13
@@ -2495,7 +2537,7 @@ block:
 	VPSRLVD q3TopShift<>(SB), X14, X14
 	VMOVDQU 64(DI)(R9*2), Y6
 	VPSRLW $6, Y6, Y7
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPSRLW $2, Y6, Y6
 	VPAND Y10, Y6, Y6
 	VPAND Y10, Y7, Y7
@@ -2547,7 +2589,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQA Y13, 96(R15)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 32(R13), Y8
 	VPMADDWD 0(R8), Y8, Y8
 	VPSLLD $2, Y8, Y8
@@ -2587,6 +2629,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -2594,17 +2638,21 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_Kx1(SB), 0, $768-112
+// func dotQ4_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -2649,11 +2697,11 @@ TEXT ·dotQ4_Kx1(SB), 0, $768-112
 	VMOVDQA Y12, 96(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -2662,8 +2710,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -2677,7 +2725,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -2714,7 +2762,7 @@ block:
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
 	VPBROADCASTD 0(DI)(R9*2), X12
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 8(R8), Y8
 	VPMADDWD Y8, Y6, Y1
@@ -2735,7 +2783,7 @@ block:
 	VPMADDUBSW Y5, Y7, Y7
 	VPBROADCASTW 18(R8), Y9
 	VPMADDWD Y9, Y7, Y7
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VCVTPH2PS X11, Y11
 	VPADDD Y7, Y2, Y2
 	VMOVDQU 16(DI)(R10*1), Y7
@@ -2756,7 +2804,7 @@ block:
 	VMOVDQU 96(SI), Y5
 	VMOVDQU 48(DI), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 512(DI)
+	PREFETCHT0 640(DI)
 	VPSRLW $4, Y7, Y7
 	VPMADDWD 64(R8), Y11, Y11
 	VPAND Y10, Y7, Y7
@@ -2777,7 +2825,7 @@ block:
 	VPAND Y10, Y7, Y7
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 12(R8), Y8
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VPMADDWD Y8, Y6, Y6
 	VCVTDQ2PS Y11, Y11
 	VPADDD Y6, Y1, Y1
@@ -2799,7 +2847,7 @@ block:
 	VPMADDUBSW Y5, Y7, Y7
 	VPBROADCASTW 22(R8), Y9
 	VPMADDWD Y9, Y7, Y7
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VPADDD Y7, Y2, Y2
 	VBROADCASTI128 0(DX)(R9*2), Y13
 	VMOVDQU 48(DI)(R10*1), Y7
@@ -2820,7 +2868,7 @@ block:
 	VMOVDQU 128(SI), Y4
 	VMOVDQU 160(SI), Y5
 	VMOVDQU 80(DI), Y7
-	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPUNPCKLDQ Y12, Y11, Y14
@@ -2841,7 +2889,7 @@ block:
 	VPSHUFD $0xEE, Y12, Y12
 	VPAND Y10, Y7, Y7
 	VPMADDUBSW Y4, Y6, Y6
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VPBROADCASTW 40(R8), Y8
 	VPMADDWD Y8, Y6, Y6
 	VPSRLD $2, Y11, Y14
@@ -2862,7 +2910,7 @@ block:
 	VPADDD Y6, Y2, Y2
 	VPAND topPairs<>(SB), Y14, Y14
 	VPMADDUBSW Y5, Y7, Y7
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPBROADCASTW 50(R8), Y9
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y2, Y2
@@ -2884,7 +2932,7 @@ block:
 	VPUNPCKHBW zeros<>(SB), Y11, Y11
 	VMOVDQU 192(SI), Y4
 	VMOVDQU 224(SI), Y5
-	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 112(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -2905,7 +2953,7 @@ block:
 	VPSRLW $4, Y7, Y7
 	VPMULLW Y13, Y11, Y11
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 44(R8), Y8
 	VPMADDWD Y8, Y6, Y6
@@ -2926,7 +2974,7 @@ block:
 	VPMADDWD Y8, Y6, Y6
 	VPADDD Y6, Y2, Y2
 	VPBROADCASTQ 8(AX), Y13
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VPMADDUBSW Y5, Y7, Y7
 	VPBROADCASTW 54(R8), Y9
 	VPMADDWD Y9, Y7, Y7
@@ -2947,7 +2995,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQA Y12, 96(R15)
-	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VCVTDQ2PS Y0, Y0
 	VBROADCASTSS 160(BX), Y8
 	VFMADD213PS 0(BX), Y8, Y0
@@ -2971,6 +3019,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -2983,17 +3033,21 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_Kx1(SB), 0, $768-112
+// func dotQ5_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -3039,11 +3093,11 @@ TEXT ·dotQ5_Kx1(SB), 0, $768-112
 	VMOVDQA Y12, 96(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -3052,8 +3106,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -3067,7 +3121,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -3113,7 +3167,7 @@ block:
 	VMOVDQU 16(DI)(R9*1), Y8
 	VPSLLW $4, Y8, Y9
 	VPBROADCASTD 0(DI)(R9*2), X12
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VPAND Y15, Y9, Y9
 	VPOR Y9, Y6, Y6
 	VPSLLW $3, Y8, Y9
@@ -3143,7 +3197,7 @@ block:
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 16(R8), Y8
 	VPMADDWD Y8, Y6, Y2
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VCVTPH2PS X11, Y11
 	VPMADDUBSW Y5, Y7, Y7
 	VPBROADCASTW 18(R8), Y9
@@ -3173,7 +3227,7 @@ block:
 	VMOVDQU 64(SI), Y4
 	VMOVDQU 96(SI), Y5
 	VMOVDQU 80(DI), Y7
-	PREFETCHT0 512(DI)
+	PREFETCHT0 640(DI)
 	VPAND Y10, Y7, Y6
 	VPMADDWD 64(R8), Y11, Y11
 	VPSRLW $4, Y7, Y7
@@ -3203,7 +3257,7 @@ block:
 	VMOVDQU 16(DI)(R9*1), Y8
 	VPSLLW $2, Y8, Y9
 	VPAND Y15, Y9, Y9
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VPOR Y9, Y6, Y6
 	VPSLLW $1, Y8, Y9
 	VCVTDQ2PS Y11, Y11
@@ -3234,7 +3288,7 @@ block:
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 20(R8), Y8
 	VPMADDWD Y8, Y6, Y6
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VPADDD Y6, Y2, Y2
 	VPMADDUBSW Y5, Y7, Y7
 	VBROADCASTI128 0(DX)(R9*2), Y13
@@ -3264,7 +3318,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQU 128(SI), Y4
-	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 160(SI), Y5
 	VMOVDQU 112(DI), Y7
 	VPAND Y10, Y7, Y6
@@ -3294,7 +3348,7 @@ block:
 	VPAND Y10, Y7, Y7
 	VMOVDQU 16(DI)(R9*1), Y8
 	VPAND Y15, Y8, Y9
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VPOR Y9, Y6, Y6
 	VPSRLW $1, Y8, Y9
 	VPAND Y15, Y9, Y9
@@ -3324,7 +3378,7 @@ block:
 	VPAND topPairs<>(SB), Y14, Y14
 	VPBROADCASTW 48(R8), Y8
 	VPMADDWD Y8, Y6, Y6
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPADDD Y6, Y2, Y2
 	VPMADDUBSW Y5, Y7, Y7
 	VPBROADCASTW 50(R8), Y9
@@ -3355,7 +3409,7 @@ block:
 	VPUNPCKHBW zeros<>(SB), Y11, Y11
 	VMOVDQU 224(SI), Y5
 	VMOVDQU 144(DI), Y7
-	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
@@ -3385,7 +3439,7 @@ block:
 	VPSRLW $2, Y8, Y9
 	VPMULLW Y13, Y11, Y11
 	VPAND Y15, Y9, Y9
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPOR Y9, Y6, Y6
 	VPSRLW $3, Y8, Y9
 	VPAND Y15, Y9, Y9
@@ -3415,7 +3469,7 @@ block:
 	VPMADDUBSW Y4, Y6, Y6
 	VPBROADCASTW 52(R8), Y8
 	VPBROADCASTQ 8(AX), Y13
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VPMADDWD Y8, Y6, Y6
 	VPADDD Y6, Y2, Y2
 	VPMADDUBSW Y5, Y7, Y7
@@ -3445,7 +3499,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQA Y12, 96(R15)
-	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VCVTDQ2PS Y0, Y0
 	VBROADCASTSS 160(BX), Y8
 	VFMADD213PS 0(BX), Y8, Y0
@@ -3469,6 +3523,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -3481,17 +3537,21 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ6_Kx1(SB), 0, $768-112
+// func dotQ6_Kx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -3533,11 +3593,11 @@ TEXT ·dotQ6_Kx1(SB), 0, $768-112
 	VMOVDQA Y12, 96(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -3546,8 +3606,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -3560,7 +3620,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -3599,7 +3659,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPBROADCASTW 208(DI)(R9*1), X12
 	VPADDD Y7, Y0, Y0
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VMOVDQU 0(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -3623,7 +3683,7 @@ block:
 	VPBROADCASTW 208(DI)(R9*2), X12
 	VMOVDQU 0(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
 	VMOVDQU 128(DI)(R9*2), Y8
@@ -3647,7 +3707,7 @@ block:
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 512(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 128(DI)(R10*1), Y8
 	VPSLLW $4, Y8, Y9
 	VPAND Y15, Y9, Y9
@@ -3671,7 +3731,7 @@ block:
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 576(DI)
+	PREFETCHT0 704(DI)
 	VMOVDQU 128(DI), Y8
 	VPSLLW $2, Y8, Y9
 	VPAND Y15, Y9, Y9
@@ -3695,7 +3755,7 @@ block:
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VMOVDQU 128(DI)(R9*1), Y8
 	VPSLLW $2, Y8, Y9
 	VPAND Y15, Y9, Y9
@@ -3719,7 +3779,7 @@ block:
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 128(DI)(R9*2), Y8
 	VPMOVSXBW X11, Y11
 	VPSLLW $2, Y8, Y9
@@ -3743,7 +3803,7 @@ block:
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VPMULLW Y12, Y11, Y12
 	VMOVDQU 128(DI)(R10*1), Y8
 	VPSLLW $2, Y8, Y9
@@ -3766,7 +3826,7 @@ block:
 	VMOVDQU 128(SI), Y4
 	VMOVDQU 192(SI), Y5
 	VMOVDQU 192(DX)(R9*1), X11
-	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 704(DI)(R9*1)
 	VMOVDQU 64(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -3790,7 +3850,7 @@ block:
 	VPADDD Y7, Y0, Y0
 	VPMOVSXBW X11, Y11
 	VMOVDQU 64(DI)(R9*1), Y7
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
@@ -3814,7 +3874,7 @@ block:
 	VPMULLW Y12, Y11, Y12
 	VMOVDQU 64(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
 	VMOVDQU 160(DI)(R9*2), Y8
@@ -3838,7 +3898,7 @@ block:
 	VMOVDQU 64(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
-	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VPAND Y10, Y7, Y7
 	VMOVDQU 160(DI)(R10*1), Y8
 	VPSLLW $4, Y8, Y9
@@ -3862,7 +3922,7 @@ block:
 	VMOVDQU 224(SI), Y5
 	VMOVDQU 96(DI), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 704(DI)(R9*2)
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
 	VMOVDQU 160(DI), Y8
@@ -3886,7 +3946,7 @@ block:
 	VPADDD Y7, Y0, Y0
 	VMOVDQU 96(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
 	VMOVDQU 160(DI)(R9*1), Y8
@@ -3910,7 +3970,7 @@ block:
 	VPADDD Y7, Y1, Y1
 	VMOVDQU 96(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VPSRLW $4, Y7, Y7
 	VPSHUFB halvesOrder<>(SB), X11, X11
 	VPAND Y10, Y7, Y7
@@ -3934,7 +3994,7 @@ block:
 	VPADDD Y7, Y2, Y2
 	VMOVDQU 96(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
-	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VBROADCASTI128 0(AX), Y12
 	VPSRLW $4, Y7, Y7
 	VPAND Y10, Y7, Y7
@@ -3957,7 +4017,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VMOVDQA Y12, 96(R15)
-	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 704(DI)(R10*1)
 	VMOVDQU 32(R13), Y8
 	VPMADDWD 0(R8), Y8, Y8
 	VPSLLD $5, Y8, Y8
@@ -3997,6 +4057,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -4004,17 +4066,21 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_XSx1(SB), 0, $768-112
+// func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx1(SB), 0, $768-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -4078,11 +4144,11 @@ TEXT ·dotIQ4_XSx1(SB), 0, $768-112
 	VEXTRACTI128 $1, Y13, 48(R15)
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4091,8 +4157,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -4105,7 +4171,7 @@ asked:
 	MOVQ unit+32(FP), R11
 	MOVQ ints+40(FP), R13
 	MOVQ DI, R12
-	CMPQ rows+80(FP), $1
+	CMPQ rows+96(FP), $1
 	JEQ last
 	ADDQ stride+16(FP), R12
 
@@ -4153,7 +4219,7 @@ block:
 	VBROADCASTI128 24(DI)(R9*1), Y7
 	VPSRLVD highLaneNibbles<>(SB), Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)
+	PREFETCHT0 512(DI)
 	VPSHUFB Y7, Y15, Y7
 	VPBLENDW $4, X12, X11, X11
 	VPSIGNB Y6, Y4, Y8
@@ -4186,7 +4252,7 @@ block:
 	VMULPS 0(R11), X11, X12
 	VPSIGNB Y7, Y5, Y9
 	VPABSB Y7, Y7
-	PREFETCHT0 448(DI)
+	PREFETCHT0 576(DI)
 	VPMADDUBSW Y9, Y7, Y7
 	VPBROADCASTW 18(R8), Y9
 	VPMADDWD Y9, Y7, Y7
@@ -4218,7 +4284,7 @@ block:
 	VMOVDQU 96(SI), Y5
 	VBROADCASTI128 40(DI), Y6
 	VPSRLVD scaleTops<>(SB), Y12, Y12
-	PREFETCHT0 512(DI)
+	PREFETCHT0 640(DI)
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
 	VPSHUFB Y6, Y15, Y6
@@ -4251,7 +4317,7 @@ block:
 	VPAND Y10, Y7, Y7
 	VPSHUFB Y7, Y15, Y7
 	VPSIGNB Y6, Y4, Y8
-	PREFETCHT0 384(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
 	VPABSB Y6, Y6
 	VPBROADCASTD 4(DX)(R9*1), Y13
 	VPMADDUBSW Y8, Y6, Y6
@@ -4284,7 +4350,7 @@ block:
 	VPAND fifteen<>(SB), Y13, Y13
 	VPSIGNB Y7, Y5, Y9
 	VPABSB Y7, Y7
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VPMADDUBSW Y9, Y7, Y7
 	VPBROADCASTW 22(R8), Y9
 	VPMADDWD Y9, Y7, Y7
@@ -4316,7 +4382,7 @@ block:
 	VMOVDQU 128(SI), Y4
 	VMOVDQU 160(SI), Y5
 	VPBROADCASTQ 0(AX), Y12
-	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VBROADCASTI128 72(DI), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -4349,7 +4415,7 @@ block:
 	VPSRLVD highLaneNibbles<>(SB), Y7, Y7
 	VPAND Y10, Y7, Y7
 	VPSHUFB Y7, Y15, Y7
-	PREFETCHT0 384(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
 	VPSIGNB Y6, Y4, Y8
 	VEXTRACTI128 $1, Y13, 32(R15)
 	VPABSB Y6, Y6
@@ -4382,7 +4448,7 @@ block:
 	VPSRLVD scaleTops<>(SB), Y12, Y12
 	VPADDD Y6, Y2, Y2
 	VPSIGNB Y7, Y5, Y9
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VPABSB Y7, Y7
 	VPMADDUBSW Y9, Y7, Y7
 	VPBROADCASTW 50(R8), Y9
@@ -4414,7 +4480,7 @@ block:
 	VPADDD Y7, Y3, Y3
 	VMOVDQU 192(SI), Y4
 	VPBROADCASTD 4(DX)(R10*1), Y13
-	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 224(SI), Y5
 	VBROADCASTI128 104(DI), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
@@ -4447,7 +4513,7 @@ block:
 	VBROADCASTI128 120(DI)(R9*1), Y7
 	VPSRLVD highLaneNibbles<>(SB), Y7, Y7
 	VPAND Y10, Y7, Y7
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
 	VPSHUFB Y7, Y15, Y7
 	VPAND topPair<>(SB), Y12, Y12
 	VPSIGNB Y6, Y4, Y8
@@ -4480,7 +4546,7 @@ block:
 	VPBROADCASTQ 0(AX), Y12
 	VPMADDWD Y8, Y6, Y6
 	VPADDD Y6, Y2, Y2
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VPSIGNB Y7, Y5, Y9
 	VPABSB Y7, Y7
 	VPMADDUBSW Y9, Y7, Y7
@@ -4512,7 +4578,7 @@ block:
 	VPMADDWD Y9, Y7, Y7
 	VPADDD Y7, Y3, Y3
 	VEXTRACTI128 $1, Y13, 48(R15)
-	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VCVTDQ2PS Y0, Y0
 	VBROADCASTSS 160(BX), Y8
 	VFMADD213PS 0(BX), Y8, Y0
@@ -4536,6 +4602,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -4543,17 +4611,21 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x2(SB), 0, $0-120
+// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4565,11 +4637,11 @@ TEXT ·dotQ4_0x2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4578,8 +4650,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4593,10 +4665,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -4658,25 +4730,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x2(SB), 0, $0-120
+// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4688,11 +4769,11 @@ TEXT ·dotQ4_1x2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4701,8 +4782,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4716,10 +4797,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 4(DI), X1
 	VINSERTI128 $1, 4(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -4783,25 +4864,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x2(SB), 0, $0-120
+// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4813,11 +4903,11 @@ TEXT ·dotQ5_0x2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4826,8 +4916,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4841,10 +4931,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 6(DI), X1
 	VINSERTI128 $1, 6(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -4932,25 +5022,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x2(SB), 0, $0-120
+// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -4962,11 +5061,11 @@ TEXT ·dotQ5_1x2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4975,8 +5074,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4990,10 +5089,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 8(DI), X1
 	VINSERTI128 $1, 8(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -5083,25 +5182,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x2(SB), 0, $0-120
+// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -5113,11 +5221,11 @@ TEXT ·dotQ8_0x2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5126,8 +5234,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5141,10 +5249,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y0
 	VPBLENDD $0x0F, 2(DI), Y0, Y0
 	VMOVDQU 18(DI), X1
@@ -5222,25 +5330,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx2(SB), 0, $0-120
+// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx2(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -5252,11 +5369,11 @@ TEXT ·dotIQ4_NLx2(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5265,8 +5382,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5280,10 +5397,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -5369,25 +5486,34 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ2_Kx2(SB), 0, $960-112
+// func dotQ2_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -5401,11 +5527,11 @@ TEXT ·dotQ2_Kx2(SB), 0, $960-112
 	VMOVDQU nibbles<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5414,8 +5540,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -5527,8 +5653,8 @@ block:
 	VMOVAPS Y12, 320(BX)
 	VMULPS 0(R11)(R15*1), Y11, Y12
 	VMOVAPS Y12, 352(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 16(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -5643,8 +5769,8 @@ block:
 	VBROADCASTSS 356(BX), Y9
 	VFNMADD231PS Y9, Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -5759,8 +5885,8 @@ block:
 	VBROADCASTSS 364(BX), Y9
 	VFNMADD231PS Y9, Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -5875,8 +6001,8 @@ block:
 	VBROADCASTSS 372(BX), Y9
 	VFNMADD231PS Y9, Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -5998,6 +6124,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -6005,7 +6133,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -6014,17 +6145,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ3_Kx2(SB), 0, $960-112
+// func dotQ3_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -6038,11 +6173,11 @@ TEXT ·dotQ3_Kx2(SB), 0, $960-112
 	VMOVDQU fours<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -6051,8 +6186,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -6156,8 +6291,8 @@ block:
 	VMOVAPS X12, 320(BX)
 	VMULPS 0(R11)(R15*1), X11, X12
 	VMOVAPS X12, 352(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 32(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -6297,8 +6432,8 @@ block:
 	VBROADCASTSS 352(BX), Y8
 	VFMADD213PS 128(BX), Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 32(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -6438,8 +6573,8 @@ block:
 	VBROADCASTSS 356(BX), Y8
 	VFMADD213PS 160(BX), Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 32(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -6579,8 +6714,8 @@ block:
 	VBROADCASTSS 360(BX), Y8
 	VFMADD213PS 192(BX), Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 32(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -6727,6 +6862,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -6734,7 +6871,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -6743,17 +6883,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_Kx2(SB), 0, $960-112
+// func dotQ4_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -6766,11 +6910,11 @@ TEXT ·dotQ4_Kx2(SB), 0, $960-112
 	VMOVDQU nibbles<>(SB), Y10
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -6779,8 +6923,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -6870,9 +7014,9 @@ block:
 	VMOVSHDUP 352(BX), Y12
 	VFNMADD213PS 288(BX), Y12, Y11
 	VMOVAPS Y11, 288(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 16(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -6959,9 +7103,9 @@ block:
 	VBROADCASTSS 352(BX), Y8
 	VFMADD213PS 128(BX), Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7048,9 +7192,9 @@ block:
 	VBROADCASTSS 360(BX), Y8
 	VFMADD213PS 160(BX), Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7137,9 +7281,9 @@ block:
 	VBROADCASTSS 368(BX), Y8
 	VFMADD213PS 192(BX), Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7233,6 +7377,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -7245,7 +7391,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -7259,17 +7408,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_Kx2(SB), 0, $960-112
+// func dotQ5_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -7283,11 +7436,11 @@ TEXT ·dotQ5_Kx2(SB), 0, $960-112
 	VMOVDQU sixteens<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -7296,8 +7449,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -7387,9 +7540,9 @@ block:
 	VMOVSHDUP 352(BX), Y12
 	VFNMADD213PS 288(BX), Y12, Y11
 	VMOVAPS Y11, 288(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 48(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7503,9 +7656,9 @@ block:
 	VBROADCASTSS 352(BX), Y8
 	VFMADD213PS 128(BX), Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 48(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7619,9 +7772,9 @@ block:
 	VBROADCASTSS 360(BX), Y8
 	VFMADD213PS 160(BX), Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 48(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7735,9 +7888,9 @@ block:
 	VBROADCASTSS 368(BX), Y8
 	VFMADD213PS 192(BX), Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 48(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -7858,6 +8011,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -7870,7 +8025,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -7884,17 +8042,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ6_Kx2(SB), 0, $960-112
+// func dotQ6_Kx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -7908,11 +8070,11 @@ TEXT ·dotQ6_Kx2(SB), 0, $960-112
 	VMOVDQU topPairs<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -7921,8 +8083,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -7990,10 +8152,10 @@ block:
 	VMOVAPS X12, 320(BX)
 	VMULPS 0(R11)(R15*1), X11, X12
 	VMOVAPS X12, 352(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
 	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
+	PREFETCHT0 704(DI)
 	VMOVDQU 0(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -8130,10 +8292,10 @@ block:
 	VBROADCASTSS 352(BX), Y8
 	VFMADD213PS 128(BX), Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
 	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
+	PREFETCHT0 704(DI)(R9*1)
 	VMOVDQU 0(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -8270,10 +8432,10 @@ block:
 	VBROADCASTSS 356(BX), Y8
 	VFMADD213PS 160(BX), Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
 	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
+	PREFETCHT0 704(DI)(R9*2)
 	VMOVDQU 0(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -8410,10 +8572,10 @@ block:
 	VBROADCASTSS 360(BX), Y8
 	VFMADD213PS 192(BX), Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
 	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
+	PREFETCHT0 704(DI)(R10*1)
 	VMOVDQU 0(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -8557,6 +8719,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -8564,7 +8728,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -8573,17 +8740,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_XSx2(SB), 0, $960-112
+// func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx2(SB), 0, $960-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -8597,11 +8768,11 @@ TEXT ·dotIQ4_XSx2(SB), 0, $960-112
 	VMOVDQU codebook<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -8610,8 +8781,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -8701,9 +8872,9 @@ block:
 	VMOVAPS X12, 320(BX)
 	VMULPS 0(R11)(R15*1), X11, X12
 	VMOVAPS X12, 352(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VBROADCASTI128 8(DI), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -8854,9 +9025,9 @@ block:
 	VBROADCASTSS 352(BX), Y8
 	VFMADD213PS 128(BX), Y8, Y1
 	VMOVAPS Y1, 128(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VBROADCASTI128 8(DI)(R9*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -9007,9 +9178,9 @@ block:
 	VBROADCASTSS 356(BX), Y8
 	VFMADD213PS 160(BX), Y8, Y1
 	VMOVAPS Y1, 160(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VBROADCASTI128 8(DI)(R9*2), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -9160,9 +9331,9 @@ block:
 	VBROADCASTSS 360(BX), Y8
 	VFMADD213PS 192(BX), Y8, Y1
 	VMOVAPS Y1, 192(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VBROADCASTI128 8(DI)(R10*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -9320,6 +9491,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -9327,7 +9500,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -9336,17 +9512,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x3(SB), 0, $0-120
+// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9358,11 +9538,11 @@ TEXT ·dotQ4_0x3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -9371,8 +9551,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -9387,10 +9567,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -9470,30 +9650,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x3(SB), 0, $0-120
+// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9505,11 +9697,11 @@ TEXT ·dotQ4_1x3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -9518,8 +9710,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -9534,10 +9726,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 4(DI), X1
 	VINSERTI128 $1, 4(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -9619,30 +9811,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x3(SB), 0, $0-120
+// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9654,11 +9858,11 @@ TEXT ·dotQ5_0x3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -9667,8 +9871,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -9683,10 +9887,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 6(DI), X1
 	VINSERTI128 $1, 6(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -9792,30 +9996,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x3(SB), 0, $0-120
+// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -9827,11 +10043,11 @@ TEXT ·dotQ5_1x3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -9840,8 +10056,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -9856,10 +10072,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 8(DI), X1
 	VINSERTI128 $1, 8(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -9967,30 +10183,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x3(SB), 0, $0-120
+// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -10002,11 +10230,11 @@ TEXT ·dotQ8_0x3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10015,8 +10243,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10031,10 +10259,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y0
 	VPBLENDD $0x0F, 2(DI), Y0, Y0
 	VMOVDQU 18(DI), X1
@@ -10139,30 +10367,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx3(SB), 0, $0-120
+// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx3(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -10174,11 +10414,11 @@ TEXT ·dotIQ4_NLx3(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10187,8 +10427,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10203,10 +10443,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -10319,30 +10559,42 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ2_Kx3(SB), 0, $1408-112
+// func dotQ2_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -10356,11 +10608,11 @@ TEXT ·dotQ2_Kx3(SB), 0, $1408-112
 	VMOVDQU nibbles<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10369,8 +10621,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -10512,8 +10764,8 @@ block:
 	VMOVAPS Y12, 512(BX)
 	VMULPS 0(R11)(R15*2), Y11, Y12
 	VMOVAPS Y12, 544(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 16(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -10676,8 +10928,8 @@ block:
 	VBROADCASTSS 548(BX), Y9
 	VFNMADD231PS Y9, Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -10840,8 +11092,8 @@ block:
 	VBROADCASTSS 556(BX), Y9
 	VFNMADD231PS Y9, Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -11004,8 +11256,8 @@ block:
 	VBROADCASTSS 564(BX), Y9
 	VFNMADD231PS Y9, Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -11175,6 +11427,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -11182,7 +11436,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -11191,7 +11448,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -11200,17 +11460,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ3_Kx3(SB), 0, $1408-112
+// func dotQ3_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -11224,11 +11488,11 @@ TEXT ·dotQ3_Kx3(SB), 0, $1408-112
 	VMOVDQU fours<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -11237,8 +11501,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -11360,8 +11624,8 @@ block:
 	VMOVAPS X12, 512(BX)
 	VMULPS 0(R11)(R15*2), X11, X12
 	VMOVAPS X12, 544(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 32(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -11548,8 +11812,8 @@ block:
 	VBROADCASTSS 544(BX), Y8
 	VFMADD213PS 256(BX), Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 32(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -11736,8 +12000,8 @@ block:
 	VBROADCASTSS 548(BX), Y8
 	VFMADD213PS 288(BX), Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 32(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -11924,8 +12188,8 @@ block:
 	VBROADCASTSS 552(BX), Y8
 	VFMADD213PS 320(BX), Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 32(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -12119,6 +12383,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -12126,7 +12392,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -12135,7 +12404,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -12144,17 +12416,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_Kx3(SB), 0, $1408-112
+// func dotQ4_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -12167,11 +12443,11 @@ TEXT ·dotQ4_Kx3(SB), 0, $1408-112
 	VMOVDQU nibbles<>(SB), Y10
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -12180,8 +12456,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -12297,9 +12573,9 @@ block:
 	VMOVSHDUP 544(BX), Y12
 	VFNMADD213PS 448(BX), Y12, Y11
 	VMOVAPS Y11, 448(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 16(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -12421,9 +12697,9 @@ block:
 	VBROADCASTSS 544(BX), Y8
 	VFMADD213PS 256(BX), Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -12545,9 +12821,9 @@ block:
 	VBROADCASTSS 552(BX), Y8
 	VFMADD213PS 288(BX), Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -12669,9 +12945,9 @@ block:
 	VBROADCASTSS 560(BX), Y8
 	VFMADD213PS 320(BX), Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -12800,6 +13076,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -12812,7 +13090,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -12826,7 +13107,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -12840,17 +13124,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_Kx3(SB), 0, $1408-112
+// func dotQ5_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -12864,11 +13152,11 @@ TEXT ·dotQ5_Kx3(SB), 0, $1408-112
 	VMOVDQU sixteens<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -12877,8 +13165,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -12994,9 +13282,9 @@ block:
 	VMOVSHDUP 544(BX), Y12
 	VFNMADD213PS 448(BX), Y12, Y11
 	VMOVAPS Y11, 448(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 48(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -13145,9 +13433,9 @@ block:
 	VBROADCASTSS 544(BX), Y8
 	VFMADD213PS 256(BX), Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 48(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -13296,9 +13584,9 @@ block:
 	VBROADCASTSS 552(BX), Y8
 	VFMADD213PS 288(BX), Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 48(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -13447,9 +13735,9 @@ block:
 	VBROADCASTSS 560(BX), Y8
 	VFMADD213PS 320(BX), Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 48(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -13605,6 +13893,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -13617,7 +13907,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -13631,7 +13924,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -13645,17 +13941,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ6_Kx3(SB), 0, $1408-112
+// func dotQ6_Kx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -13669,11 +13969,11 @@ TEXT ·dotQ6_Kx3(SB), 0, $1408-112
 	VMOVDQU topPairs<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -13682,8 +13982,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -13769,10 +14069,10 @@ block:
 	VMOVAPS X12, 512(BX)
 	VMULPS 0(R11)(R15*2), X11, X12
 	VMOVAPS X12, 544(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
 	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
+	PREFETCHT0 704(DI)
 	VMOVDQU 0(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -13956,10 +14256,10 @@ block:
 	VBROADCASTSS 544(BX), Y8
 	VFMADD213PS 256(BX), Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
 	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
+	PREFETCHT0 704(DI)(R9*1)
 	VMOVDQU 0(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -14143,10 +14443,10 @@ block:
 	VBROADCASTSS 548(BX), Y8
 	VFMADD213PS 288(BX), Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
 	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
+	PREFETCHT0 704(DI)(R9*2)
 	VMOVDQU 0(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -14330,10 +14630,10 @@ block:
 	VBROADCASTSS 552(BX), Y8
 	VFMADD213PS 320(BX), Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
 	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
+	PREFETCHT0 704(DI)(R10*1)
 	VMOVDQU 0(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -14524,6 +14824,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -14531,7 +14833,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -14540,7 +14845,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -14549,17 +14857,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_XSx3(SB), 0, $1408-112
+// func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx3(SB), 0, $1408-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -14573,11 +14885,11 @@ TEXT ·dotIQ4_XSx3(SB), 0, $1408-112
 	VMOVDQU codebook<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -14586,8 +14898,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -14695,9 +15007,9 @@ block:
 	VMOVAPS X12, 512(BX)
 	VMULPS 0(R11)(R15*2), X11, X12
 	VMOVAPS X12, 544(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VBROADCASTI128 8(DI), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -14907,9 +15219,9 @@ block:
 	VBROADCASTSS 544(BX), Y8
 	VFMADD213PS 256(BX), Y8, Y2
 	VMOVAPS Y2, 256(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VBROADCASTI128 8(DI)(R9*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -15119,9 +15431,9 @@ block:
 	VBROADCASTSS 548(BX), Y8
 	VFMADD213PS 288(BX), Y8, Y2
 	VMOVAPS Y2, 288(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VBROADCASTI128 8(DI)(R9*2), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -15331,9 +15643,9 @@ block:
 	VBROADCASTSS 552(BX), Y8
 	VFMADD213PS 320(BX), Y8, Y2
 	VMOVAPS Y2, 320(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VBROADCASTI128 8(DI)(R10*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -15550,6 +15862,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -15557,7 +15871,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -15566,7 +15883,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -15575,17 +15895,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x4(SB), 0, $0-120
+// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15597,11 +15921,11 @@ TEXT ·dotQ4_0x4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -15610,8 +15934,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -15627,10 +15951,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -15728,35 +16052,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x4(SB), 0, $0-120
+// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15768,11 +16107,11 @@ TEXT ·dotQ4_1x4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -15781,8 +16120,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -15798,10 +16137,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 4(DI), X1
 	VINSERTI128 $1, 4(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -15901,35 +16240,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x4(SB), 0, $0-120
+// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -15941,11 +16295,11 @@ TEXT ·dotQ5_0x4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -15954,8 +16308,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -15971,10 +16325,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 6(DI), X1
 	VINSERTI128 $1, 6(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -16098,35 +16452,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x4(SB), 0, $0-120
+// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -16138,11 +16507,11 @@ TEXT ·dotQ5_1x4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -16151,8 +16520,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -16168,10 +16537,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 8(DI), X1
 	VINSERTI128 $1, 8(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -16297,35 +16666,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x4(SB), 0, $0-120
+// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -16337,11 +16721,11 @@ TEXT ·dotQ8_0x4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -16350,8 +16734,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -16367,10 +16751,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VBROADCASTI128 2(DI)(R9*2), Y0
 	VPBLENDD $0x0F, 2(DI), Y0, Y0
 	VMOVDQU 18(DI), X1
@@ -16502,35 +16886,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx4(SB), 0, $0-120
+// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx4(SB), 0, $0-136
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+56(FP), AX
@@ -16542,11 +16941,11 @@ TEXT ·dotIQ4_NLx4(SB), 0, $0-120
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+112(FP), CX
+	MOVQ lines+128(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+96(FP), DI
-	MOVQ later+104(FP), SI
+	MOVQ ahead+112(FP), DI
+	MOVQ later+120(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -16555,8 +16954,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+96(FP)
-	MOVQ SI, later+104(FP)
+	MOVQ DI, ahead+112(FP)
+	MOVQ SI, later+120(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -16572,10 +16971,10 @@ asked:
 	PCALIGN $32
 
 block:
-	PREFETCHT0 384(DI)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 384(DI)(R10*1)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 512(DI)(R10*1)
 	VMOVDQU 2(DI), X1
 	VINSERTI128 $1, 2(DI)(R9*2), Y1, Y1
 	VPAND Y15, Y1, Y0
@@ -16715,35 +17114,50 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+72(FP), CX
+	MOVQ yhop+88(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
 	ADDQ ldy+80(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+72(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+96(FP), CX
+	ADDQ CX, y+72(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+88(FP)
+	DECQ rows+104(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ2_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ2_Kx4(SB), 0, $1856-112
+// func dotQ2_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ2_Kx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -16757,11 +17171,11 @@ TEXT ·dotQ2_Kx4(SB), 0, $1856-112
 	VMOVDQU nibbles<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -16770,8 +17184,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -16943,8 +17357,8 @@ block:
 	VMOVAPS Y12, 704(BX)
 	VMULPS 0(R11)(DX*1), Y11, Y12
 	VMOVAPS Y12, 736(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 16(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -17155,8 +17569,8 @@ block:
 	VBROADCASTSS 740(BX), Y9
 	VFNMADD231PS Y9, Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -17367,8 +17781,8 @@ block:
 	VBROADCASTSS 748(BX), Y9
 	VFNMADD231PS Y9, Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -17579,8 +17993,8 @@ block:
 	VBROADCASTSS 756(BX), Y9
 	VFNMADD231PS Y9, Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -17798,6 +18212,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -17805,7 +18221,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -17814,7 +18233,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -17823,7 +18245,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -17832,17 +18257,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ3_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ3_Kx4(SB), 0, $1856-112
+// func dotQ3_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ3_Kx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -17856,11 +18285,11 @@ TEXT ·dotQ3_Kx4(SB), 0, $1856-112
 	VMOVDQU fours<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17869,8 +18298,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -18010,8 +18439,8 @@ block:
 	VMOVAPS X12, 704(BX)
 	VMULPS 0(R11)(DX*1), X11, X12
 	VMOVAPS X12, 736(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
+	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
 	VMOVDQU 32(DI), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -18245,8 +18674,8 @@ block:
 	VBROADCASTSS 736(BX), Y8
 	VFMADD213PS 384(BX), Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
+	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
 	VMOVDQU 32(DI)(R9*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -18480,8 +18909,8 @@ block:
 	VBROADCASTSS 740(BX), Y8
 	VFMADD213PS 416(BX), Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
+	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
 	VMOVDQU 32(DI)(R9*2), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -18715,8 +19144,8 @@ block:
 	VBROADCASTSS 744(BX), Y8
 	VFMADD213PS 448(BX), Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
+	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
 	VMOVDQU 32(DI)(R10*1), Y6
 	VPSRLW $4, Y6, Y7
 	VPAND Y10, Y6, Y6
@@ -18957,6 +19386,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -18964,7 +19395,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -18973,7 +19407,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -18982,7 +19419,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -18991,17 +19431,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_Kx4(SB), 0, $1856-112
+// func dotQ4_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_Kx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -19014,11 +19458,11 @@ TEXT ·dotQ4_Kx4(SB), 0, $1856-112
 	VMOVDQU nibbles<>(SB), Y10
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -19027,8 +19471,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -19170,9 +19614,9 @@ block:
 	VMOVSHDUP 736(BX), Y12
 	VFNMADD213PS 608(BX), Y12, Y11
 	VMOVAPS Y11, 608(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 16(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -19329,9 +19773,9 @@ block:
 	VBROADCASTSS 736(BX), Y8
 	VFMADD213PS 384(BX), Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 16(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -19488,9 +19932,9 @@ block:
 	VBROADCASTSS 744(BX), Y8
 	VFMADD213PS 416(BX), Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 16(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -19647,9 +20091,9 @@ block:
 	VBROADCASTSS 752(BX), Y8
 	VFMADD213PS 448(BX), Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 16(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -19813,6 +20257,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -19825,7 +20271,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -19839,7 +20288,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -19853,7 +20305,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -19867,17 +20322,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_Kx4(SB), 0, $1856-112
+// func dotQ5_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_Kx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -19891,11 +20350,11 @@ TEXT ·dotQ5_Kx4(SB), 0, $1856-112
 	VMOVDQU sixteens<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -19904,8 +20363,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -20047,9 +20506,9 @@ block:
 	VMOVSHDUP 736(BX), Y12
 	VFNMADD213PS 608(BX), Y12, Y11
 	VMOVAPS Y11, 608(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VMOVDQU 48(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -20233,9 +20692,9 @@ block:
 	VBROADCASTSS 736(BX), Y8
 	VFMADD213PS 384(BX), Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VMOVDQU 48(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -20419,9 +20878,9 @@ block:
 	VBROADCASTSS 744(BX), Y8
 	VFMADD213PS 416(BX), Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VMOVDQU 48(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -20605,9 +21064,9 @@ block:
 	VBROADCASTSS 752(BX), Y8
 	VFMADD213PS 448(BX), Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VMOVDQU 48(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -20798,6 +21257,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -20810,7 +21271,10 @@ block:
 	VEXTRACTF128 $1, Y1, X2
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -20824,7 +21288,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -20838,7 +21305,10 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -20852,17 +21322,21 @@ block:
 	VMOVLHPS X2, X1, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ6_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ6_Kx4(SB), 0, $1856-112
+// func dotQ6_Kx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ6_Kx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -20876,11 +21350,11 @@ TEXT ·dotQ6_Kx4(SB), 0, $1856-112
 	VMOVDQU topPairs<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -20889,8 +21363,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -20994,10 +21468,10 @@ block:
 	VMOVAPS X12, 704(BX)
 	VMULPS 0(R11)(DX*1), X11, X12
 	VMOVAPS X12, 736(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
 	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
+	PREFETCHT0 704(DI)
 	VMOVDQU 0(DI), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -21228,10 +21702,10 @@ block:
 	VBROADCASTSS 736(BX), Y8
 	VFMADD213PS 384(BX), Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
 	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
+	PREFETCHT0 704(DI)(R9*1)
 	VMOVDQU 0(DI)(R9*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -21462,10 +21936,10 @@ block:
 	VBROADCASTSS 740(BX), Y8
 	VFMADD213PS 416(BX), Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
 	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
+	PREFETCHT0 704(DI)(R9*2)
 	VMOVDQU 0(DI)(R9*2), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -21696,10 +22170,10 @@ block:
 	VBROADCASTSS 744(BX), Y8
 	VFMADD213PS 448(BX), Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
 	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
+	PREFETCHT0 704(DI)(R10*1)
 	VMOVDQU 0(DI)(R10*1), Y7
 	VPAND Y10, Y7, Y6
 	VPSRLW $4, Y7, Y7
@@ -21937,6 +22411,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -21944,7 +22420,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -21953,7 +22432,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -21962,7 +22444,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -21971,17 +22456,21 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+80(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_XSx4(SB), 0, $1856-112
+// func dotIQ4_XSx4(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_XSx4(SB), 0, $1856-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
 	MOVQ k+48(FP), AX
@@ -21995,11 +22484,11 @@ TEXT ·dotIQ4_XSx4(SB), 0, $1856-112
 	VMOVDQU codebook<>(SB), Y15
 
 row:
-	MOVQ lines+104(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+88(FP), DI
-	MOVQ later+96(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -22008,8 +22497,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+88(FP)
-	MOVQ SI, later+96(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y0, Y0, Y0
@@ -22135,9 +22624,9 @@ block:
 	VMOVAPS X12, 704(BX)
 	VMULPS 0(R11)(DX*1), X11, X12
 	VMOVAPS X12, 736(BX)
-	PREFETCHT0 384(DI)
-	PREFETCHT0 448(DI)
 	PREFETCHT0 512(DI)
+	PREFETCHT0 576(DI)
+	PREFETCHT0 640(DI)
 	VBROADCASTI128 8(DI), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -22406,9 +22895,9 @@ block:
 	VBROADCASTSS 736(BX), Y8
 	VFMADD213PS 384(BX), Y8, Y3
 	VMOVAPS Y3, 384(BX)
-	PREFETCHT0 384(DI)(R9*1)
-	PREFETCHT0 448(DI)(R9*1)
 	PREFETCHT0 512(DI)(R9*1)
+	PREFETCHT0 576(DI)(R9*1)
+	PREFETCHT0 640(DI)(R9*1)
 	VBROADCASTI128 8(DI)(R9*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -22677,9 +23166,9 @@ block:
 	VBROADCASTSS 740(BX), Y8
 	VFMADD213PS 416(BX), Y8, Y3
 	VMOVAPS Y3, 416(BX)
-	PREFETCHT0 384(DI)(R9*2)
-	PREFETCHT0 448(DI)(R9*2)
 	PREFETCHT0 512(DI)(R9*2)
+	PREFETCHT0 576(DI)(R9*2)
+	PREFETCHT0 640(DI)(R9*2)
 	VBROADCASTI128 8(DI)(R9*2), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -22948,9 +23437,9 @@ block:
 	VBROADCASTSS 744(BX), Y8
 	VFMADD213PS 448(BX), Y8, Y3
 	VMOVAPS Y3, 448(BX)
-	PREFETCHT0 384(DI)(R10*1)
-	PREFETCHT0 448(DI)(R10*1)
 	PREFETCHT0 512(DI)(R10*1)
+	PREFETCHT0 576(DI)(R10*1)
+	PREFETCHT0 640(DI)(R10*1)
 	VBROADCASTI128 8(DI)(R10*1), Y6
 	VPSRLVD highLaneNibbles<>(SB), Y6, Y6
 	VPAND Y10, Y6, Y6
@@ -23226,6 +23715,8 @@ block:
 	DECQ CX
 	JNZ block
 	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS 0(BX), Y0
 	VHADDPS 32(BX), Y0, Y0
 	VMOVUPS 64(BX), Y1
@@ -23233,7 +23724,10 @@ block:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 128(BX), Y0
 	VHADDPS 160(BX), Y0, Y0
 	VMOVUPS 192(BX), Y1
@@ -23242,7 +23736,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 256(BX), Y0
 	VHADDPS 288(BX), Y0, Y0
 	VMOVUPS 320(BX), Y1
@@ -23251,7 +23748,10 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS 384(BX), Y0
 	VHADDPS 416(BX), Y0, Y0
 	VMOVUPS 448(BX), Y1
@@ -23260,29 +23760,102 @@ block:
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
 	ADDQ ldy+72(FP), CX
-	VMOVUPS X0, (CX)
-	ADDQ $16, y+64(FP)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
+	DECQ rows+96(FP)
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x1(SB), 0, $0-112
+	MOVQ w+0(FP), R8
+	MOVQ hop+8(FP), R9
+	MOVQ ldx+32(FP), AX
+	LEAQ (R9)(R9*2), R10
+
+row:
+	MOVQ lines+104(FP), CX
+	TESTQ CX, CX
+	JZ asked
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
+
+ask:
+	PREFETCHT1 (DI)
+	PREFETCHT1 (SI)
+	ADDQ $64, DI
+	ADDQ $64, SI
+	DECQ CX
+	JNZ ask
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
+
+asked:
+	MOVQ R8, DI
+	MOVQ x+24(FP), SI
+	MOVQ eights+40(FP), CX
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	PCALIGN $32
+
+next:
+	VMOVUPS (SI), Y0
+	VMOVUPS 0(DI), Y3
+	VFMADD231PS Y0, Y3, Y4
+	VMOVUPS 0(DI)(R9*1), Y3
+	VFMADD231PS Y0, Y3, Y5
+	VMOVUPS 0(DI)(R9*2), Y3
+	VFMADD231PS Y0, Y3, Y6
+	VMOVUPS 0(DI)(R10*1), Y3
+	VFMADD231PS Y0, Y3, Y7
+	ADDQ $32, DI
+	ADDQ $32, SI
+	DECQ CX
+	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
+	VMOVUPS Y4, Y0
+	VHADDPS Y5, Y0, Y0
+	VMOVUPS Y6, Y1
+	VHADDPS Y7, Y1, Y1
+	VHADDPS Y1, Y0, Y0
+	VEXTRACTF128 $1, Y0, X1
+	VADDPS X1, X0, X0
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
+	ADDQ stride+16(FP), R8
 	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF32x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF32x1(SB), 0, $0-96
+// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x1(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23291,72 +23864,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
-
-asked:
-	MOVQ R8, DI
-	MOVQ x+24(FP), SI
-	MOVQ eights+40(FP), CX
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	PCALIGN $32
-
-next:
-	VMOVUPS (SI), Y0
-	VMOVUPS 0(DI), Y3
-	VFMADD231PS Y0, Y3, Y4
-	VMOVUPS 0(DI)(R9*1), Y3
-	VFMADD231PS Y0, Y3, Y5
-	VMOVUPS 0(DI)(R9*2), Y3
-	VFMADD231PS Y0, Y3, Y6
-	VMOVUPS 0(DI)(R10*1), Y3
-	VFMADD231PS Y0, Y3, Y7
-	ADDQ $32, DI
-	ADDQ $32, SI
-	DECQ CX
-	JNZ next
-	VMOVUPS Y4, Y0
-	VHADDPS Y5, Y0, Y0
-	VMOVUPS Y6, Y1
-	VHADDPS Y7, Y1, Y1
-	VHADDPS Y1, Y0, Y0
-	VEXTRACTF128 $1, Y0, X1
-	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
-	ADDQ $16, DX
-	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
-	JNZ row
-	VZEROUPPER
-	RET
-
-// func dotF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF16x1(SB), 0, $0-96
-	MOVQ w+0(FP), R8
-	MOVQ hop+8(FP), R9
-	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
-	LEAQ (R9)(R9*2), R10
-
-row:
-	MOVQ lines+88(FP), CX
-	TESTQ CX, CX
-	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
-
-ask:
-	PREFETCHT1 (DI)
-	PREFETCHT1 (SI)
-	ADDQ $64, DI
-	ADDQ $64, SI
-	DECQ CX
-	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23382,6 +23891,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23389,28 +23901,31 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
-	ADDQ $16, DX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotBF16x1(SB), 0, $0-96
+// func dotBF16x1(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x1(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23419,8 +23934,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23450,6 +23965,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23457,28 +23975,31 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
-	ADDQ $16, DX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF32x2(SB), 0, $0-96
+// func dotF32x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x2(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23487,8 +24008,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23523,6 +24044,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23530,7 +24054,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -23538,29 +24065,32 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF16x2(SB), 0, $0-96
+// func dotF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x2(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23569,8 +24099,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23605,6 +24135,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23612,7 +24145,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -23620,29 +24156,32 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotBF16x2(SB), 0, $0-96
+// func dotBF16x2(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x2(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23651,8 +24190,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23691,6 +24230,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23698,7 +24240,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -23706,29 +24251,32 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF32x3(SB), 0, $0-96
+// func dotF32x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF32x3(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23737,8 +24285,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23782,6 +24330,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23789,7 +24340,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -23797,8 +24351,11 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y12, Y0
 	VHADDPS Y13, Y0, Y0
 	VMOVUPS Y14, Y1
@@ -23806,29 +24363,32 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*2)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotF16x3(SB), 0, $0-96
+// func dotF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotF16x3(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23837,8 +24397,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23882,6 +24442,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23889,7 +24452,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -23897,8 +24463,11 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y12, Y0
 	VHADDPS Y13, Y0, Y0
 	VMOVUPS Y14, Y1
@@ -23906,29 +24475,32 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*2)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
-TEXT ·dotBF16x3(SB), 0, $0-96
+// func dotBF16x3(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotBF16x3(SB), 0, $0-112
 	MOVQ w+0(FP), R8
 	MOVQ hop+8(FP), R9
 	MOVQ ldx+32(FP), AX
-	MOVQ y+48(FP), DX
 	LEAQ (R9)(R9*2), R10
 
 row:
-	MOVQ lines+88(FP), CX
+	MOVQ lines+104(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+72(FP), DI
-	MOVQ later+80(FP), SI
+	MOVQ ahead+88(FP), DI
+	MOVQ later+96(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -23937,8 +24509,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+72(FP)
-	MOVQ SI, later+80(FP)
+	MOVQ DI, ahead+88(FP)
+	MOVQ SI, later+96(FP)
 
 asked:
 	MOVQ R8, DI
@@ -23986,6 +24558,9 @@ next:
 	ADDQ $32, SI
 	DECQ CX
 	JNZ next
+	MOVQ y+48(FP), CX
+	MOVQ yhop+64(FP), DI
+	LEAQ (DI)(DI*2), SI
 	VMOVUPS Y4, Y0
 	VHADDPS Y5, Y0, Y0
 	VMOVUPS Y6, Y1
@@ -23993,7 +24568,10 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	VMOVUPS X0, (DX)
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y8, Y0
 	VHADDPS Y9, Y0, Y0
 	VMOVUPS Y10, Y1
@@ -24001,8 +24579,11 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*1)
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
 	VMOVUPS Y12, Y0
 	VHADDPS Y13, Y0, Y0
 	VMOVUPS Y14, Y1
@@ -24010,11 +24591,15 @@ next:
 	VHADDPS Y1, Y0, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VADDPS X1, X0, X0
-	MOVQ ldy+56(FP), CX
-	VMOVUPS X0, (DX)(CX*2)
-	ADDQ $16, DX
+	ADDQ ldy+56(FP), CX
+	VMOVSS X0, (CX)
+	VEXTRACTPS $1, X0, (CX)(DI*1)
+	VEXTRACTPS $2, X0, (CX)(DI*2)
+	VEXTRACTPS $3, X0, (CX)(SI*1)
+	MOVQ ystep+72(FP), CX
+	ADDQ CX, y+48(FP)
 	ADDQ stride+16(FP), R8
-	DECQ rows+64(FP)
+	DECQ rows+80(FP)
 	JNZ row
 	VZEROUPPER
 	RET

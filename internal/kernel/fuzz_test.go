@@ -74,7 +74,7 @@ func FuzzDot(f *testing.F) {
 		w := make([]float32, k)
 		for _, s := range assembled() {
 			y := make([]float32, 4*columns)
-			s.dot(typ)(&dotJob{data: data, hop: row, stride: row, rows: 1, blocks: blocks, columns: columns, x: acts, y: y, ldy: 4})
+			s.dot(typ)(&dotJob{data: data, hop: row, stride: row, rows: 1, blocks: blocks, columns: columns, x: acts, y: y, ldy: 4, yhop: 1, ystep: 4})
 			for i, got := range y {
 				codec.Decode(w, data[i%4*row:][:row])
 				want, magnitude := product(w, widened(x[i/4*k:][:k], info.Block == superBlock))

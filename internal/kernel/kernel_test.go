@@ -419,8 +419,16 @@ func TestDotMatchesReference(t *testing.T) {
 						d.data = guardedStart(t, size)
 					}
 					fill(r, typ, d.data)
-					d.ldy = 4*d.rows + r.IntN(2)
-					d.y = guardedFloats(t, make([]float32, (columns-1)*d.ldy+4*d.rows))
+					d.yhop = 1 + r.IntN(2)
+					d.ystep = 3*d.yhop + 1 + r.IntN(2)
+					switch {
+					case d.hop == 0 && r.IntN(2) == 0:
+						d.yhop = 0
+					case r.IntN(2) == 0:
+						d.yhop, d.ystep = d.rows+r.IntN(3), 1
+					}
+					d.ldy = 3*d.yhop + d.rows*d.ystep + r.IntN(2)
+					d.y = guardedFloats(t, make([]float32, d.at(d.rows-1, 3, columns-1)+1))
 					x := normals(r, columns*k)
 					reference := x
 					if s.wideDot(typ) != nil {
@@ -438,7 +446,7 @@ func TestDotMatchesReference(t *testing.T) {
 					w := make([]float32, k)
 					for i := range 4 * d.rows * columns {
 						rr, c, stream := i/4%d.rows, i/(4*d.rows), i%4
-						got := float64(d.y[c*d.ldy+4*rr+stream])
+						got := float64(d.y[d.at(rr, stream, c)])
 						codec.Decode(w, d.data[stream*d.hop+rr*d.stride:][:row])
 						want, magnitude := product(w, reference[c*k:][:k])
 						if math.IsNaN(got) || math.Abs(want-got) > 2e-6*magnitude {

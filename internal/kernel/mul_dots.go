@@ -10,8 +10,9 @@ type dotJob struct {
 	wide        []float32 // for floats: columns of blocks elements, ldx apart
 	ldx         int
 	columns     int
-	y           []float32 // the product with column c is y[c*ldy+4*r+i]
-	ldy         int
+	y           []float32 // see at
+	// The distances of columns', streams' and rows' results. If yhop is 0 all streams are the same row.
+	ldy, yhop, ystep int
 	// What is read next, and what after that, where it lies somewhere else: it is asked for row by row. nil: nothing.
 	ahead, later []byte
 }
@@ -24,13 +25,16 @@ func (d *dotJob) asked() (ahead, later *byte, lines int) {
 	return &d.ahead[0], &d.later[0], ((max(len(d.ahead), len(d.later))+63)/64 + d.rows - 1) / d.rows
 }
 
+// at is where in y the product of row r of a stream with column c is.
+func (d *dotJob) at(r, stream, c int) int { return c*d.ldy + stream*d.yhop + r*d.ystep }
+
 // check panics unless everything that a dot kernel touches is inside the slices.
 func (d *dotJob) check(rowBytes, maxColumns int) {
-	if d.rows < 1 || d.blocks < 1 || d.columns < 1 || d.columns > maxColumns || d.hop < 0 || d.stride < 0 || d.ldy < 0 || d.ldx < 0 {
+	if d.rows < 1 || d.blocks < 1 || d.columns < 1 || d.columns > maxColumns || d.hop < 0 || d.stride < 0 || d.ldy < 0 || d.yhop < 0 || d.ystep < 0 || d.ldx < 0 {
 		panic("kernel: dot product of impossible shape")
 	}
 	_ = d.data[:3*d.hop+(d.rows-1)*d.stride+rowBytes]
-	_ = d.y[:(d.columns-1)*d.ldy+4*d.rows]
+	_ = d.y[d.at(d.rows-1, 3, d.columns-1)]
 }
 
 // columnsOf is the activations, which must be rows of as many blocks of so many elements.
@@ -96,9 +100,7 @@ func (m *Multiplier) dotColumns(w *workspace, j *job, x []float32, n, first, str
 	if j.method == byWideDots {
 		most = maxWideDotColumns
 	}
-	d.ldy = 4 * d.rows
-	w.y = grow(w.y, d.ldy*most)
-	d.y = w.y
+	d.ldy, d.yhop, d.ystep = j.W.rows, stream, 1
 	for c := 0; c < n; c += most {
 		d.columns = min(most, n-c)
 		if j.method == byDots {
@@ -106,19 +108,16 @@ func (m *Multiplier) dotColumns(w *workspace, j *job, x []float32, n, first, str
 		} else {
 			d.wide, d.ldx = x[c*j.W.k:][:d.columns*j.W.k], j.W.k
 		}
+		d.y = j.Y[c*j.W.rows+first:]
 		j.dot(d)
+	}
+	if j.Bias == nil {
+		return
+	}
+	for c := range n {
 		for i := range streams {
-			for cc := range d.columns {
-				row := first + i*stream
-				out := j.Y[(c+cc)*j.W.rows+row:][:d.rows]
-				y := d.y[cc*d.ldy+i:]
-				for r := range out {
-					out[r] = y[4*r]
-				}
-				if j.Bias != nil {
-					m.set.add(out, j.Bias[row:][:d.rows])
-				}
-			}
+			row := first + i*stream
+			m.set.add(j.Y[c*j.W.rows+row:][:d.rows], j.Bias[row:][:d.rows])
 		}
 	}
 }

@@ -152,7 +152,7 @@ func transposeAVX2(dst, rows []float32, k int) {
 	widenAVX2(gguf.F32, dst, rowBlocks{data: bytes, stride: 4 * k}, k)
 }
 
-type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2, dotQ4_0x3, dotQ4_0x4},
@@ -172,7 +172,7 @@ func dotAVX2(t gguf.Type) func(*dotJob) {
 	return dotsAVX2[t]
 }
 
-type superDotFunc func(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+type superDotFunc func(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 var superDotFuncs = map[gguf.Type][maxDotColumns + 1]superDotFunc{
 	gguf.Q2_K:   {nil, dotQ2_Kx1, dotQ2_Kx2, dotQ2_Kx3, dotQ2_Kx4},
@@ -194,7 +194,7 @@ func newDot(t gguf.Type, functions [maxDotColumns + 1]dotFunc) func(*dotJob) {
 		_, _, _ = x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
 		ahead, later, lines := d.asked()
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
-			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
+			x.k, d.blocks, &d.y[0], 4*d.ldy, 4*d.yhop, 4*d.ystep, d.rows, ahead, later, lines)
 	}
 }
 
@@ -207,11 +207,11 @@ func newSuperDot(t gguf.Type, functions [maxDotColumns + 1]superDotFunc) func(*d
 		_, _ = x.unit[:d.columns*d.blocks*unitFloats], x.ints[:d.columns*d.blocks*unitInts]
 		ahead, later, lines := d.asked()
 		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.unit[0], &x.ints[0],
-			x.k, d.blocks, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
+			x.k, d.blocks, &d.y[0], 4*d.ldy, 4*d.yhop, 4*d.ystep, d.rows, ahead, later, lines)
 	}
 }
 
-type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int)
+type wideDotFunc func(w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 var wideDotFuncs = map[gguf.Type][maxWideDotColumns + 1]wideDotFunc{
 	gguf.F32:  {nil, dotF32x1, dotF32x2, dotF32x3},
@@ -229,14 +229,18 @@ func newWideDot(t gguf.Type, functions [maxWideDotColumns + 1]wideDotFunc) func(
 		whole := d.blocks &^ 7
 		if whole > 0 {
 			ahead, later, lines := d.asked()
-			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.ldx, whole/8, &d.y[0], 4*d.ldy, d.rows, ahead, later, lines)
+			functions[d.columns](&d.data[0], d.hop, d.stride, &d.wide[0], 4*d.ldx, whole/8, &d.y[0], 4*d.ldy, 4*d.yhop, 4*d.ystep, d.rows, ahead, later, lines)
 		}
 		if whole == d.blocks {
 			return
 		}
-		for i := range 4 * d.rows * d.columns { // what is left of each row
-			r, stream, c := i/4%d.rows, i%4, i/(4*d.rows)
-			row, y := d.data[stream*d.hop+r*d.stride:], &d.y[c*d.ldy+4*r+stream]
+		streams := 4
+		if d.yhop == 0 {
+			streams = 1
+		}
+		for i := range streams * d.rows * d.columns { // what is left of each row
+			r, stream, c := i/streams%d.rows, i%streams, i/(streams*d.rows)
+			row, y := d.data[stream*d.hop+r*d.stride:], &d.y[d.at(r, stream, c)]
 			if whole == 0 {
 				*y = 0
 			}

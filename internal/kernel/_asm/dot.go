@@ -15,8 +15,8 @@ import "fmt"
 // c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
 
 const (
-	dotParams   = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
-	superParams = "w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, rows int, ahead, later *byte, lines int"
+	dotParams   = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
+	superParams = "w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
 )
 
 // How many columns a dot kernel takes at most: activations in 8 bits, and float32.
@@ -89,7 +89,7 @@ func (d *dot) write() {
 		frame, params = d.scratch()+64, superParams
 	}
 	d.begin(name, params, frame, fmt.Sprintf("%s multiplies rows of %s blocks with %d columns of k activations in 8 bits. Row r of stream "+
-		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. All strides count bytes.\n"+
+		"i\nstarts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.\n"+
 		"Each row asks for so many lines at ahead and later.", name, d.format, d.cols))
 	d.arg("hop", "R9")
 	d.p("LEAQ (R9)(R9*2), R10")
@@ -132,7 +132,6 @@ func (d *dot) write() {
 		d.label("done")
 	}
 	d.store()
-	d.p("ADDQ $16, %s", d.param("y"))
 	d.arg("stride", "CX")
 	d.p("ADDQ CX, %s", d.param("w"))
 	d.p("DECQ %s", d.param("rows"))
@@ -163,9 +162,9 @@ func (d *dot) loop(name string, blocks int, body func(d *dot)) {
 	d.blocks = 1
 }
 
-// store brings the sums of four rows together.
+// store brings the sums of four rows together and stores them, here rather than from a copy: until the lines that they go to come, the next rows are read.
 func (d *dot) store() {
-	d.arg("y", "CX")
+	d.beginStore()
 	for c := range d.cols {
 		if d.elements == 256 {
 			d.reduce([4]string{d.rowSums(0, c), d.rowSums(1, c), d.rowSums(2, c), d.rowSums(3, c)})
@@ -181,11 +180,31 @@ func (d *dot) store() {
 			d.p("VEXTRACTF128 $1, Y0, X1")
 			d.p("VMOVLHPS X1, X0, X0")
 		}
-		if c > 0 {
-			d.p("ADDQ %s, CX", d.param("ldy"))
-		}
-		d.p("VMOVUPS X0, (CX)")
+		d.storeRows(c)
 	}
+	d.endStore()
+}
+
+// beginStore, storeRows and endStore store X0, the products of four rows with a column, from the first column to the last. They use CX, DI and SI.
+func (d *dot) beginStore() {
+	d.arg("y", "CX")
+	d.arg("yhop", "DI")
+	d.p("LEAQ (DI)(DI*2), SI")
+}
+
+func (d *dot) storeRows(c int) {
+	if c > 0 {
+		d.p("ADDQ %s, CX", d.param("ldy"))
+	}
+	d.p("VMOVSS X0, (CX)")
+	for i, at := range []string{"(CX)(DI*1)", "(CX)(DI*2)", "(CX)(SI*1)"} {
+		d.p("VEXTRACTPS $%d, X0, %s", i+1, at)
+	}
+}
+
+func (d *dot) endStore() {
+	d.arg("ystep", "CX")
+	d.p("ADDQ CX, %s", d.param("y"))
 }
 
 // clear makes all sums zero.
@@ -209,7 +228,7 @@ func (d *dot) clear() {
 
 // prefetchAhead is how far ahead of their use stored rows are asked for: the processor's own prefetching ends at borders of pages. From 256 to 512
 // bytes are best; farther ahead, the processor's prefetching does not recognize the streams.
-const prefetchAhead = 384
+const prefetchAhead = 512
 
 // prefetch asks for the blocks' worth of bytes of stream r. Super-blocks ask for one stream with each run.
 func (d *dot) prefetch(r int) {
@@ -267,14 +286,13 @@ func (d *dot) multiplySigned(w, x, to, temp int) {
 // dotFloat: rows of floats with columns of float32, 8 elements at a time. Columns are in Y0 to Y2, the sums from Y4 on.
 func dotFloat(f *file, t floatType, cols int) {
 	name := fmt.Sprintf("dot%sx%d", t.name, cols)
-	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, rows int, ahead, later *byte, lines int", 0, fmt.Sprintf(
+	f.begin(name, "w *byte, hop, stride int, x *float32, ldx, eights int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int", 0, fmt.Sprintf(
 		"%s multiplies rows of 8*eights %s elements with %d columns of float32, ldx bytes apart. Row r of stream i starts at\n"+
-			"w + i*hop + r*stride; its product with column c goes to y[c*ldy+4*r+i]. Each row asks for so many lines at ahead and later.",
+			"w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. Each row asks for so many lines at ahead and later.",
 		name, t.name, cols))
 	f.arg("w", "R8")
 	f.arg("hop", "R9")
 	f.arg("ldx", "AX")
-	f.arg("y", "DX")
 	f.p("LEAQ (R9)(R9*2), R10")
 	d := &dot{file: f, cols: cols}
 	f.label("row")
@@ -300,17 +318,13 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("ADDQ $32, SI")
 	f.p("DECQ CX")
 	f.p("JNZ next")
+	d.beginStore()
 	for c := range cols {
 		sum := func(r int) string { return fmt.Sprintf("Y%d", 4+4*c+r) }
 		d.reduce([4]string{sum(0), sum(1), sum(2), sum(3)})
-		if c == 0 {
-			f.p("VMOVUPS X0, (DX)")
-			continue
-		}
-		f.arg("ldy", "CX")
-		f.p("VMOVUPS X0, (DX)(CX*%d)", c)
+		d.storeRows(c)
 	}
-	f.p("ADDQ $16, DX")
+	d.endStore()
 	f.p("ADDQ %s, R8", f.param("stride"))
 	f.p("DECQ %s", f.param("rows"))
 	f.p("JNZ row")
