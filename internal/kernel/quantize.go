@@ -1,6 +1,10 @@
 package kernel
 
-import "math"
+import (
+	"math"
+
+	"github.com/ggufkit/ggufkit/quantize/block"
+)
 
 // activations are n rows of k values in 8 bits, as block.Activations defines them: x = scale * q with one scale for 32 elements.
 // Values that are not whole groups of 32 cannot be held.
@@ -56,7 +60,7 @@ func (a *activations) rows(i, n int) activations {
 	return r
 }
 
-// tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros. tiniestUnits is the same for 127*127/x.
+// tiniest is a magnitude below which 127/x leaves the range of float32; groups below it become zeros. tiniestUnits is the same for 127*block.MostUnits/x.
 const (
 	tiniest      = 0x1p-120
 	tiniestUnits = 0x1p-100
@@ -87,7 +91,7 @@ func quantizeUnitsGeneric(a activations, x []float32, b int) {
 	unit, perUnit := largest-largest, float32(0)
 	finite := largest >= tiniestUnits && largest <= math.MaxFloat32
 	if finite {
-		unit, perUnit = largest/(127*127), 127/largest
+		unit, perUnit = largest/(127*block.MostUnits), block.MostUnits/largest
 	}
 	for i := range unitFloats {
 		a.unit[unitFloats*b+i] = unit
@@ -96,7 +100,7 @@ func quantizeUnitsGeneric(a activations, x []float32, b int) {
 	for i := range 8 {
 		v, units, scale, inverse := (*[blockK]float32)(x[blockK*i:]), float32(1), unit, float32(0)
 		if finite {
-			units = min(max(float32(math.Ceil(float64(largestMagnitude(v[:])*perUnit))), 1), 127)
+			units = min(max(float32(math.Ceil(float64(largestMagnitude(v[:])*perUnit))), 1), block.MostUnits)
 			scale = unit * units
 			inverse = 1 / scale
 		} else {

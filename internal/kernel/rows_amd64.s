@@ -251,11 +251,17 @@ DATA belowTiniestUnits<>+16(SB)/8, $0x0d7fffff0d7fffff
 DATA belowTiniestUnits<>+24(SB)/8, $0x0d7fffff0d7fffff
 GLOBL belowTiniestUnits<>(SB), RODATA|NOPTR, $32
 
-DATA levelsSquared<>+0(SB)/8, $0x467c0400467c0400
-DATA levelsSquared<>+8(SB)/8, $0x467c0400467c0400
-DATA levelsSquared<>+16(SB)/8, $0x467c0400467c0400
-DATA levelsSquared<>+24(SB)/8, $0x467c0400467c0400
-GLOBL levelsSquared<>(SB), RODATA|NOPTR, $32
+DATA levelsTimesUnits<>+0(SB)/8, $0x45fa080045fa0800
+DATA levelsTimesUnits<>+8(SB)/8, $0x45fa080045fa0800
+DATA levelsTimesUnits<>+16(SB)/8, $0x45fa080045fa0800
+DATA levelsTimesUnits<>+24(SB)/8, $0x45fa080045fa0800
+GLOBL levelsTimesUnits<>(SB), RODATA|NOPTR, $32
+
+DATA mostUnits<>+0(SB)/8, $0x427c0000427c0000
+DATA mostUnits<>+8(SB)/8, $0x427c0000427c0000
+DATA mostUnits<>+16(SB)/8, $0x427c0000427c0000
+DATA mostUnits<>+24(SB)/8, $0x427c0000427c0000
+GLOBL mostUnits<>(SB), RODATA|NOPTR, $32
 
 DATA payload16<>+0(SB)/8, $0x01ff01ff01ff01ff
 DATA payload16<>+8(SB)/8, $0x01ff01ff01ff01ff
@@ -923,19 +929,20 @@ largest:
 	VMOVDQU infinity<>(SB), Y8
 	VPCMPGTD Y4, Y8, Y8
 	VPAND Y8, Y7, Y7
-	// the unit: a 127th of a 127th; of what is not finite NaN, of what is tiny 0
-	VBROADCASTSS levelsSquared<>(SB), Y6
+	// the unit: a 127th of a 63rd; of what is not finite NaN, of what is tiny 0
+	VBROADCASTSS levelsTimesUnits<>(SB), Y6
 	VDIVPS Y6, Y4, Y6
 	VSUBPS Y4, Y4, Y8
 	VBLENDVPS Y7, Y6, Y8, Y6
 	VMOVUPS Y6, (R11)
 	// units of each group: what its largest magnitude needs
-	VDIVPS Y4, Y14, Y5
+	VBROADCASTSS mostUnits<>(SB), Y3
+	VDIVPS Y4, Y3, Y5
 	VMULPS Y5, Y9, Y9
 	VROUNDPS $2, Y9, Y9
 	VBROADCASTSS one<>(SB), Y8
 	VMAXPS Y8, Y9, Y9
-	VMINPS Y14, Y9, Y9
+	VMINPS Y3, Y9, Y9
 	VBLENDVPS Y7, Y9, Y8, Y9
 	VCVTPS2DQ Y9, Y5
 	VEXTRACTI128 $1, Y5, X10

@@ -7,7 +7,7 @@ import "math"
 type Activations struct {
 	Q     []int8
 	Scale []float32
-	// After QuantizeUnits, Scale[g] is Unit[g/8] * Units[g], rounded to float32, with 1 <= Units[g] <= 127: one float for 256 elements, as
+	// After QuantizeUnits, Scale[g] is Unit[g/8] * Units[g], rounded to float32, with 1 <= Units[g] <= MostUnits: one float for 256 elements, as
 	// super-blocks have, and integers for what is different in its groups. After Quantize these are empty.
 	Unit  []float32
 	Units []uint8
@@ -39,11 +39,14 @@ func (a *Activations) Quantize(x []float32) {
 	}
 }
 
-// tiniestUnits is the same for 256 elements, where 127*127/x must stay in range.
+// MostUnits is small enough for a super-block's sums of products of weights, activations, scales and units to stay in 32 bits in each eighth of a block.
+const MostUnits = 63
+
+// tiniestUnits is like tiniest for 256 elements, where 127*MostUnits/x must stay in range.
 const tiniestUnits = 0x1p-100
 
-// QuantizeUnits fills a from x (len(x) a multiple of 256) with scales that are whole units. The largest magnitude of 256 elements becomes 127 times 127
-// units; other groups take as many units as their largest magnitude needs, at most 127 for each. All else is as in Quantize; what is not finite makes all
+// QuantizeUnits fills a from x (len(x) a multiple of 256) with scales that are whole units. The largest magnitude of 256 elements becomes 127 times MostUnits
+// units; other groups take as many units as their largest magnitude needs. All else is as in Quantize; what is not finite makes all
 // 256 elements NaN.
 func (a *Activations) QuantizeUnits(x []float32) {
 	a.reshape(len(x), 256)
@@ -54,7 +57,7 @@ func (a *Activations) QuantizeUnits(x []float32) {
 		a.Unit[b] = largest - largest
 		perUnit := float32(0)
 		if finite {
-			a.Unit[b], perUnit = largest/(127*127), 127/largest
+			a.Unit[b], perUnit = largest/(127*MostUnits), MostUnits/largest
 		}
 		for g := 8 * b; g < 8*b+8; g++ {
 			group := (*[32]float32)(x[32*g:])
@@ -63,7 +66,7 @@ func (a *Activations) QuantizeUnits(x []float32) {
 				a.put(g, nil, a.Unit[b], 0)
 				continue
 			}
-			units := min(max(float32(math.Ceil(float64(largestMagnitude(group[:])*perUnit))), 1), 127)
+			units := min(max(float32(math.Ceil(float64(largestMagnitude(group[:])*perUnit))), 1), MostUnits)
 			a.Units[g] = uint8(units)
 			scale := a.Unit[b] * units
 			a.put(g, group, scale, 1/scale)

@@ -270,7 +270,7 @@ func TestActivationsInUnits(t *testing.T) {
 					}
 					continue
 				}
-				if units < 1 || units > 127 || scale != a.Unit[b]*float32(units) {
+				if units < 1 || units > block.MostUnits || scale != a.Unit[b]*float32(units) {
 					t.Fatalf("scale %v is not %d units of %v", scale, units, a.Unit[b])
 				}
 				if fewer := float64(a.Unit[b]) * float64(units-1); units > 1 && largest(group) < 127*fewer*(1-1e-6) {
@@ -292,7 +292,7 @@ func TestActivationsInUnits(t *testing.T) {
 					t.Fatalf("group %d: sums %v %v %v, want %v %v", g, a.Sum16[2*g], a.Sum16[2*g+1], a.Sum[g], s0, s1)
 				}
 			}
-			if !(bad && b == 0) && top >= 0x1p-100 && math.Abs(float64(a.Unit[b])*127*127/top-1) > 1e-6 {
+			if !(bad && b == 0) && top >= 0x1p-100 && math.Abs(float64(a.Unit[b])*127*block.MostUnits/top-1) > 1e-6 {
 				t.Fatalf("largest magnitude %v: unit %v", top, a.Unit[b])
 			}
 		}

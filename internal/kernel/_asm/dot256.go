@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
 // Dot kernels of the super-blocks of 256 elements. A vector has 32 elements of one row: a group, or two of 16. A run is two groups, which lie together in a
 // block. Scales of activations are whole units of one float for 256 elements, so that all is integers up to the end of a block: products of 32 elements
 // are 16 words, VPMADDWD multiplies these with the weights' scale times the activations' units, and the dwords of all groups are added. None leaves its
-// 32 bits: weights, activations and units are at most 127, but for Q6_K, whose intermediate sums may pass the border and return.
+// 32 bits, as units are at most 63: Q6_K's reach 8 groups * 4 products * 63*127 * 128*63, which is 2^31 less 4 %.
 //
 // The words of scales times units are stored in the scratch by a block's header, in vectors of several rows or groups, and read one by one.
 //
@@ -93,8 +94,8 @@ type superBlock struct {
 	signed bool
 	// scale puts the words of scales of row r's group, for column c, into Yto.
 	scale func(d *dot, r, g, c, to int)
-	// offset subtracts from Ysum, dwords, what the integers' offset makes of row r and column c; minimum from Ysum, float32, what its minimums make. Both use Ytemp.
-	offset, minimum func(d *dot, r, c, sum, temp int)
+	// minimum subtracts from Ysum, float32, what the minimums or the integers' offset make of row r and column c, using Ytemp and the next; or is nil.
+	minimum func(d *dot, r, c, sum, temp int)
 	// factorStep is the number of factors of a row.
 	factorStep int
 	// minimumsOfAll tells that factors adds to minimumSums.
@@ -251,9 +252,6 @@ func (b *superBlock) add(d *dot, r, run, i, c int) {
 func (b *superBlock) end(d *dot, r, c int) {
 	_, _, sum := d.place(r, 0, c)
 	temp := spare
-	if b.offset != nil {
-		b.offset(d, r, c, sum, temp)
-	}
 	d.p("VCVTDQ2PS Y%d, Y%d", sum, sum)
 	d.p("VBROADCASTSS %s, Y%d", d.factor(c, b.factorStep*r), temp)
 	d.p("VFMADD213PS %s, Y%d, Y%d", d.rowSums(r, c), temp, sum)
@@ -269,8 +267,9 @@ func (d *dot) dwords(name string, v uint32) string {
 	return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
 }
 
-// factorsAt stores the rows' float16 at offset, times the unit. The rows have one each, broadcast by VPBROADCASTW, or two, by VPBROADCASTD.
-func (d *dot) factorsAt(broadcast string, offset int) {
+// factorsAt stores the rows' float16 at offset, times the unit. The rows have one each, broadcast by VPBROADCASTW, or two, by VPBROADCASTD. If minus
+// is not 0, the factors times that come behind these.
+func (d *dot) factorsAt(broadcast string, offset, minus int) {
 	x, from := side, side+1
 	blend, wide := "VPBLENDW", "X"
 	if broadcast == "VPBROADCASTD" {
@@ -288,11 +287,15 @@ func (d *dot) factorsAt(broadcast string, offset int) {
 	for c := range d.cols {
 		d.p("VMULPS %s, %s%d, %s%d", d.sc(c, 0), wide, x, wide, from)
 		d.p("VMOVAPS %s%d, %s", wide, from, d.factor(c, 0))
+		if minus != 0 {
+			d.p("VMULPS %s, X%d, X%d", d.dwords(fmt.Sprintf("float%d", minus), math.Float32bits(float32(minus))), from, from)
+			d.p("VMOVAPS X%d, %s", from, d.factor(c, 4))
+		}
 	}
 }
 
-func oneFactor(offset int) func(d *dot) {
-	return func(d *dot) { d.factorsAt("VPBROADCASTW", offset) }
+func oneFactor(offset, minus int) func(d *dot) {
+	return func(d *dot) { d.factorsAt("VPBROADCASTW", offset, minus) }
 }
 
 // splitNibbles puts the low halves of 32 bytes into the first weight, the others into the second.
@@ -364,7 +367,7 @@ func headerScales6Rows(d *dot) {
 
 // factorsMinimums6 stores the factors, and subtracts the minimums.
 func factorsMinimums6(d *dot) {
-	d.factorsAt("VPBROADCASTD", 0)
+	d.factorsAt("VPBROADCASTD", 0, 0)
 	a, b := side, side+1
 	for c := range d.cols {
 		d.p("VPBROADCASTQ %s, Y%d", d.ints(c, sumsAt), a)
@@ -433,7 +436,7 @@ var superBlockIQ4_XS = &superBlock{
 			}
 		}
 	},
-	factors:    oneFactor(0),
+	factors:    oneFactor(0, 0),
 	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		for i := range 2 {
@@ -469,15 +472,19 @@ func (d *dot) halvesWords(r, from, temp, at int, extend string) {
 	}
 }
 
-// offsetTimes subtracts 1<<shift times the scales times the sums of activations.
-func offsetTimes(shift int) func(d *dot, r, c, sum, temp int) {
+// minimumsAt subtracts the words from byte `at` of the header on, times the sums of activations, times a factor of the row.
+func minimumsAt(at int, factor func(r int) int) func(d *dot, r, c, sum, temp int) {
 	return func(d *dot, r, c, sum, temp int) {
 		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
-		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, 32*r), temp, temp)
-		d.p("VPSLLD $%d, Y%d, Y%d", shift, temp, temp)
-		d.p("VPSUBD Y%d, Y%d, Y%d", temp, sum, sum)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, at+32*r), temp, temp)
+		d.p("VCVTDQ2PS Y%d, Y%d", temp, temp)
+		d.p("VBROADCASTSS %s, Y%d", d.factor(c, factor(r)), temp+1)
+		d.p("VFNMADD231PS Y%d, Y%d, Y%d", temp+1, temp, sum)
 	}
 }
+
+// offset subtracts what the integers' offset makes of the scales, whose factors are behind the others.
+var offset = minimumsAt(0, func(r int) int { return 4 + r })
 
 // halves completes what is the same for these formats.
 func halves(b superBlock) *superBlock {
@@ -495,7 +502,7 @@ var superBlockQ6_K = halves(superBlock{
 			d.halvesWords(r, side, side+1, 0, "VPMOVSXBW")
 		}
 	},
-	factors:    oneFactor(208),
+	factors:    oneFactor(208, 32),
 	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		d.splitNibbles(r, 32*run)
@@ -503,7 +510,7 @@ var superBlockQ6_K = halves(superBlock{
 		d.orBits(2*(run%2), 4, 0)
 		d.orBits(2*(run%2)+4, 4, 1)
 	},
-	offset: offsetTimes(5),
+	minimum: offset,
 })
 
 // bitPairRun: 32 bytes with two bits of four groups.
@@ -533,16 +540,10 @@ var superBlockQ2_K = halves(superBlock{
 			d.halvesWords(r, minimums, side+2, 128, "VPMOVZXBW")
 		}
 	},
-	factors:    func(d *dot) { d.factorsAt("VPBROADCASTD", 80) },
+	factors:    func(d *dot) { d.factorsAt("VPBROADCASTD", 80, 0) },
 	factorStep: 2,
 	load:       func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
-	minimum: func(d *dot, r, c, sum, temp int) {
-		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
-		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, 128+32*r), temp, temp)
-		d.p("VCVTDQ2PS Y%d, Y%d", temp, temp)
-		d.p("VBROADCASTSS %s, Y%d", d.factor(c, 2*r+1), temp+1)
-		d.p("VFNMADD231PS Y%d, Y%d, Y%d", temp+1, temp, sum)
-	},
+	minimum:    minimumsAt(128, func(r int) int { return 2*r + 1 }),
 })
 
 var superBlockQ3_K = halves(superBlock{
@@ -556,7 +557,7 @@ var superBlockQ3_K = halves(superBlock{
 			d.halvesWords(r, side+1, side+2, 0, "VPMOVSXBW")
 		}
 	},
-	factors:    oneFactor(108),
+	factors:    oneFactor(108, 4),
 	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		d.bitPairRun(r, 32, run)
@@ -564,5 +565,5 @@ var superBlockQ3_K = halves(superBlock{
 		d.orBits(alternating(run, 0), 2, 0)
 		d.orBits(alternating(run, 1), 2, 1)
 	},
-	offset: offsetTimes(2),
+	minimum: offset,
 })
