@@ -171,6 +171,10 @@ func (s *scratch) attend(j *attentionJob, a *attention) {
 	first, chunks := a.chunksOf(j.run.Start+j.lo, j.hi-j.lo)
 	s.shares = grow(s.shares, (j.hi-j.lo)*a.Heads/a.KVHeads)
 	for chunk := first; chunk < first+chunks; chunk++ {
+		s.spec.Ahead = s.ahead
+		if chunk+1 < first+chunks {
+			s.spec.Ahead, _ = s.pages((chunk + 1) * attentionChunk / pagePositions)
+		}
 		s.attendChunk(j, a, chunk)
 		for i, t := range s.targets {
 			if t.merge != nil {
