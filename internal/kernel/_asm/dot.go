@@ -196,10 +196,16 @@ func (d *dot) storeRows(c int) {
 	if c > 0 {
 		d.p("ADDQ %s, CX", d.param("ldy"))
 	}
+	d.p("CMPQ DI, $4")
+	d.p("JNE apart%d", c)
+	d.p("VMOVUPS X0, (CX)")
+	d.p("JMP stored%d", c)
+	d.label(fmt.Sprintf("apart%d", c))
 	d.p("VMOVSS X0, (CX)")
 	for i, at := range []string{"(CX)(DI*1)", "(CX)(DI*2)", "(CX)(SI*1)"} {
 		d.p("VEXTRACTPS $%d, X0, %s", i+1, at)
 	}
+	d.label(fmt.Sprintf("stored%d", c))
 }
 
 func (d *dot) endStore() {
@@ -256,13 +262,17 @@ func (f *file) ask() {
 	f.label("asked")
 }
 
-// reduce adds up the 8 parts of four rows' sums into X0.
+// reduce adds up the 8 parts of four rows' sums into X0. It uses Y0 to Y2.
 func (d *dot) reduce(sums [4]string) {
 	for i := range 2 {
 		d.p("VMOVUPS %s, Y%d", sums[2*i], i)
-		d.p("VHADDPS %s, Y%d, Y%d", sums[2*i+1], i, i)
+		d.p("VUNPCKLPS %s, Y%d, Y2", sums[2*i+1], i)
+		d.p("VUNPCKHPS %s, Y%d, Y%d", sums[2*i+1], i, i)
+		d.p("VADDPS Y2, Y%d, Y%d", i, i)
 	}
-	d.p("VHADDPS Y1, Y0, Y0")
+	d.p("VUNPCKLPD Y1, Y0, Y2")
+	d.p("VUNPCKHPD Y1, Y0, Y0")
+	d.p("VADDPS Y2, Y0, Y0")
 	d.p("VEXTRACTF128 $1, Y0, X1")
 	d.p("VADDPS X1, X0, X0")
 }
