@@ -74,7 +74,7 @@ func (m *Multiplier) dotRows(w *workspace, j *job, x []float32, n, lo, hi int) {
 }
 
 // streamStart is how much of each stream is asked for before it is read. From there on the dot kernels look ahead themselves.
-const streamStart = 384
+const streamStart = 512
 
 // prefetchStreams asks for the starts of the streams that this worker will probably read after a piece that ends at row hi.
 func (m *Multiplier) prefetchStreams(j *job, hi int) {
