@@ -100,23 +100,27 @@ func (f *File) Join() (*File, error) {
 		return nil, err
 	}
 	parts := []*File{f}
-	for i, path := range paths[1:] {
-		p, err := openPart(path, f, []splitKey{{keySplitNo, uint64(i + 1)}, {keySplitCount, count}, {keySplitTensors, total}})
-		if err == nil {
-			parts = append(parts, p)
-			continue
-		}
+	fail := func(err error) (*File, error) {
 		for _, p := range parts[1:] {
 			p.Close()
 		}
 		return nil, err
 	}
+	for i, path := range paths[1:] {
+		p, err := openPart(path, f, []splitKey{{keySplitNo, uint64(i + 1)}, {keySplitCount, count}, {keySplitTensors, total}})
+		if err != nil {
+			return fail(err)
+		}
+		parts = append(parts, p)
+	}
+	for _, p := range parts { // who replaces all parts meanwhile takes the first away before any other: see atomicfile.Set
+		if err := p.unchanged(os.Stat(p.Path)); err != nil {
+			return fail(err)
+		}
+	}
 	whole, err := join(parts, total)
 	if err != nil {
-		for _, p := range parts[1:] {
-			p.Close()
-		}
-		return nil, err
+		return fail(err)
 	}
 	return whole, nil
 }
@@ -421,8 +425,8 @@ type Reader struct {
 	spans
 }
 
-// Reopen opens the files that f was opened from once more. Offsets are those of f: DataOffset and those of the tensors. It fails if a file has
-// another size by now.
+// Reopen opens the files that f was opened from once more. Offsets are those of f: DataOffset and those of the tensors. It fails if another file is in
+// the place of one by now, or it has another size.
 func (f *File) Reopen() (*Reader, error) {
 	r := &Reader{spans: spans{{end: f.Size}}}
 	parts := []*File{f}
@@ -435,14 +439,27 @@ func (f *File) Reopen() (*Reader, error) {
 			return nil, errors.Join(unopened(p.Path, err), r.Close())
 		}
 		r.files = append(r.files, wholeFile{file, p.Size})
-		if st, err := file.Stat(); err != nil || uint64(st.Size()) != p.Size {
-			if err == nil {
-				err = fmt.Errorf("%s: the file has changed: it has %d bytes and had %d", p.Path, st.Size(), p.Size)
-			}
+		if err := p.unchanged(file.Stat()); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
 	}
 	return r, nil
+}
+
+// unchanged compares what is at the file's path with the file that was opened.
+func (f *File) unchanged(st fs.FileInfo, err error) error {
+	m, isMapped := f.file.(*mapped)
+	switch {
+	case err != nil:
+		return unopened(f.Path, err)
+	case uint64(st.Size()) != f.Size:
+		err = fmt.Errorf("the file has changed: it has %d bytes and had %d", st.Size(), f.Size)
+	case isMapped && !os.SameFile(m.opened, st):
+		err = errors.New("the file has changed: another one has taken its place")
+	default:
+		return nil
+	}
+	return &Error{Path: f.Path, Offset: noOffset, Err: err, Hint: "run again when no other program writes it"}
 }
 
 // ReadAt reads bytes at an offset of the File.

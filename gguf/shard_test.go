@@ -398,6 +398,32 @@ func TestReopenChanged(t *testing.T) {
 	}
 }
 
+// Another file of the same size in the place of one is an error, too, when it is read again and while parts are opened.
+func TestReplaced(t *testing.T) {
+	parts := []part{{0, 2, 2, 0, []string{"aaaa"}, false}, {1, 2, 2, 0, []string{"bbbb"}, false}}
+	for i, path := range PartsOf(split(t, parts...)) {
+		f, err := OpenModel(PartsOf(path)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := os.Rename(PartsOf(split(t, parts...))[i], path); err != nil {
+			t.Fatal(err)
+		}
+		want := path + ": the file has changed: another one has taken its place\nhint: "
+		if _, err := f.Reopen(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if i > 0 {
+			continue
+		}
+		// The first part as it was, the second as it is now.
+		if _, err := f.parts[0].Join(); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // A quantizer may have kept the keys of its source's first part in a file that is whole: the hint tells what mends it.
 func TestStaleSplit(t *testing.T) {
 	for _, parts := range [][]part{

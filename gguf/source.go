@@ -44,7 +44,8 @@ type mapping interface {
 // mapped is a mapped file. Where the address space is too small for all of it, ranges are mapped as they are asked for.
 type mapped struct {
 	wholeFile
-	whole *mmap.Mapping // nil when only parts are mapped
+	opened fs.FileInfo
+	whole  *mmap.Mapping // nil when only parts are mapped
 
 	mu    sync.Mutex
 	parts map[[2]uint64]*mmap.Mapping
@@ -79,7 +80,7 @@ func mapFile(f *os.File, large bool) (*mapped, error) {
 	if err := checkRegular(f.Name(), st); err != nil {
 		return nil, err
 	}
-	m := &mapped{wholeFile: wholeFile{f, uint64(st.Size())}, parts: map[[2]uint64]*mmap.Mapping{}}
+	m := &mapped{wholeFile: wholeFile{f, uint64(st.Size())}, opened: st, parts: map[[2]uint64]*mmap.Mapping{}}
 	if large || m.size <= maxWhole {
 		if m.whole, err = mmap.Map(f, 0, st.Size()); err != nil {
 			return nil, err
