@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"testing"
 
 	"github.com/ggufkit/ggufkit/gguf"
+	"github.com/ggufkit/ggufkit/internal/half"
 	"github.com/ggufkit/ggufkit/quantize/block"
 )
 
@@ -48,10 +50,32 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
+// integerRanges bound what a float16 factor of a block is multiplied with: scaled integers and minimums.
+var integerRanges = map[gguf.Type]float64{
+	gguf.Q4_0: 16, gguf.Q4_1: 16, gguf.Q5_0: 32, gguf.Q5_1: 32, gguf.Q8_0: 128, gguf.IQ4_NL: 128,
+	gguf.Q2_K: 4 * 16, gguf.Q3_K: 8 * 32, gguf.Q4_K: 16 * 64, gguf.Q5_K: 32 * 64, gguf.Q6_K: 64 * 128, gguf.IQ4_XS: 128 * 32,
+}
+
+// partSizes is the size of what a product with a row consists of before parts of it cancel.
+func partSizes(typ gguf.Type, row []byte, x []float32) (sum float64) {
+	info, _ := typ.Info()
+	for b := range len(x) / int(info.Block) {
+		top := 0.0
+		for _, off := range halvesAt[typ] {
+			top = max(top, math.Abs(float64(half.F16ToF32(binary.LittleEndian.Uint16(row[b*int(info.Bytes)+off:])))))
+		}
+		for _, v := range x[b*int(info.Block):][:info.Block] {
+			sum += top * integerRanges[typ] * math.Abs(float64(v))
+		}
+	}
+	return sum
+}
+
 // FuzzDot: products with any stored bytes, as long as they are numbers of ordinary size.
 func FuzzDot(f *testing.F) {
 	types := quantizedTypes()
-	seeds(f, types, 4)
+	const rows = 2 // of each stream
+	seeds(f, types, 4*rows)
 	f.Fuzz(func(t *testing.T, which, seed byte, data []byte) {
 		typ := types[int(which)%len(types)]
 		info, _ := typ.Info()
@@ -59,7 +83,7 @@ func FuzzDot(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := min(len(data)/int(info.Bytes)/4, 40)
+		blocks := min(len(data)/int(info.Bytes)/(4*rows), 40)
 		if blocks == 0 {
 			return
 		}
@@ -73,17 +97,20 @@ func FuzzDot(f *testing.F) {
 		}
 		w := make([]float32, k)
 		for _, s := range assembled() {
-			y := make([]float32, 4*columns)
-			s.dot(typ)(&dotJob{data: data, hop: row, stride: row, rows: 1, blocks: blocks, columns: columns, x: acts, y: y, ldy: 4, yhop: 1, ystep: 4})
-			for i, got := range y {
-				codec.Decode(w, data[i%4*row:][:row])
-				want, magnitude := product(w, widened(x[i/4*k:][:k], info.Block == superBlock))
-				if !(magnitude < 1e30) { // infinite or not a number
+			d := dotJob{data: data, hop: rows * row, stride: row, rows: rows, blocks: blocks, columns: columns, x: acts, y: make([]float32, 4*rows*columns),
+				ldy: 4 * rows, yhop: rows, ystep: 1}
+			s.dot(typ)(&d)
+			for i, got := range d.y {
+				stored, c := data[i%(4*rows)*row:][:row], i/(4*rows)
+				values := widened(x[c*k:][:k], info.Block == superBlock)
+				codec.Decode(w, stored)
+				want, _ := product(w, values)
+				parts := partSizes(typ, stored, values)
+				if !(parts < 1e30) { // infinite or not a number
 					continue
 				}
-				// A weight is a difference of its scaled integer and its minimum, which may be larger.
-				if bound := 3e-6*magnitude + 1e-5*float64(k)*largest(w); !(math.Abs(float64(got)-want) <= bound) {
-					t.Fatalf("%s %s: row %d, column %d is %g, want %g (bound %g)", s.name, typ, i%4, i/4, got, want, bound)
+				if bound := 1e-6 * parts; !(math.Abs(float64(got)-want) <= bound) {
+					t.Fatalf("%s %s: row %d, column %d is %g, want %g (bound %g)", s.name, typ, i%(4*rows), c, got, want, bound)
 				}
 			}
 		}
@@ -113,15 +140,12 @@ func FuzzRows(f *testing.F) {
 		for _, s := range assembled() {
 			checkQuantize(t, s, x[:len(x)&^31], false)
 			checkQuantize(t, s, x[:len(x)&^255], true)
-			for name, c := range map[string][2]func([]byte, []float32){
-				"F16":  {s.encodeF16, rowOpsGeneric.encodeF16},
-				"BF16": {s.encodeBF16, rowOpsGeneric.encodeBF16},
-			} {
+			for i, c := range [][2]func([]byte, []float32){{s.encodeF16, rowOpsGeneric.encodeF16}, {s.encodeBF16, rowOpsGeneric.encodeBF16}} {
 				got, want := make([]byte, 2*len(x)), make([]byte, 2*len(x))
 				c[0](got, x)
 				c[1](want, x)
 				if !bytes.Equal(got, want) {
-					t.Fatalf("%s: encoding %v as %s: %x, want %x", s.name, x, name, got, want)
+					t.Fatalf("%s: encoding %v as %s: %x, want %x", s.name, x, []string{"F16", "BF16"}[i], got, want)
 				}
 			}
 			if got, want := s.max(x), maxGeneric(x); !sameFloat(got, want) && got != want {
