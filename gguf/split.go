@@ -132,16 +132,12 @@ func CreateParts(path string, parts []Part, inputs ...string) (*atomicfile.Set, 
 		return nil, fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
 	}
 	name := ModelName(path)
-	if len(parts) > 1 {
-		atomicfile.RemoveLeftovers(filepath.Dir(name), func(base string) bool {
-			return partName.MatchString(base) && ModelName(base) == filepath.Base(name)
-		})
-	}
 	outputs := make([]atomicfile.Output, len(parts))
 	for i, p := range PartPaths(path, len(parts)) {
 		outputs[i] = atomicfile.Output{Path: p, Bytes: parts[i].Bytes}
 	}
-	return atomicfile.CreateSet(name, outputs, inputs...)
+	related := func(base string) bool { return partName.MatchString(base) && ModelName(base) == filepath.Base(name) }
+	return atomicfile.CreateSet(name, outputs, related, inputs...)
 }
 
 // WritePart writes a part that Split made of f's tensors, as version 3, little-endian.

@@ -13,7 +13,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
+	"syscall"
 )
 
 // ErrIsInput means that an output would replace one of the files it is made from.
@@ -35,6 +35,13 @@ func Create(path string, inputs ...string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	base := tempBase(final)
+	removeLeftovers(filepath.Dir(final), func(name string) bool { return name == base }, false)
+	return start(path, final, inputs)
+}
+
+// start is Create for an output whose path is resolved to final.
+func start(path, final string, inputs []string) (*File, error) {
 	old, err := os.Stat(final)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -51,8 +58,6 @@ func Create(path string, inputs ...string) (*File, error) {
 			return nil, fmt.Errorf("%s: %w (%s)\nhint: choose another output name", path, ErrIsInput, in)
 		}
 	}
-	base := tempBase(final)
-	RemoveLeftovers(filepath.Dir(final), func(name string) bool { return name == base })
 	f, err := createTemp(final)
 	if err != nil {
 		return nil, cannotCreate(path, filepath.Dir(final), err)
@@ -131,15 +136,17 @@ func tempBase(final string) string {
 	return base[:min(len(base), maxBase)]
 }
 
-// tempName is a temporary name: base, process and a random number.
-var tempName = regexp.MustCompile(`^(?s)(.*)\.(\d+)-[0-9a-f]{8}\.tmp$`)
+// newName is a temporary name beside the final one, which no file has.
+func newName(final, ending string) string {
+	return filepath.Join(filepath.Dir(final), fmt.Sprintf("%s.%d-%08x.%s", tempBase(final), os.Getpid(), rand.Uint32(), ending))
+}
 
 // createTemp makes and locks a new temporary file.
 func createTemp(final string) (*os.File, error) {
 	const attempts = 100
 	var last error
 	for range attempts {
-		name := filepath.Join(filepath.Dir(final), fmt.Sprintf("%s.%d-%08x.tmp", tempBase(final), os.Getpid(), rand.Uint32()))
+		name := newName(final, "tmp")
 		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
 			last = err
@@ -148,7 +155,7 @@ func createTemp(final string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Between creation and lock another run may take the file for a leftover: then make another.
+		// Between creation and lock another run may take the file for a leftover; it holds the lock until the file is gone. Then make another.
 		if TryLock(f) != ErrLocked && IsAt(f, name) {
 			return f, nil
 		}
@@ -166,41 +173,6 @@ func IsAt(f *os.File, path string) bool {
 	}
 	now, err := os.Stat(path)
 	return err == nil && os.SameFile(st, now)
-}
-
-// RemoveLeftovers deletes the temporary files in a folder that no living process holds, for those outputs that of reports by their base name, of which
-// it sees the first 200 bytes. Failures are ignored: a leftover costs space, not correctness.
-func RemoveLeftovers(dir string, of func(base string) bool) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		m := tempName.FindStringSubmatch(e.Name())
-		if m == nil || !e.Type().IsRegular() || !of(m[1]) {
-			continue
-		}
-		if path := filepath.Join(dir, e.Name()); abandoned(path, m[2]) {
-			os.Remove(path)
-		}
-	}
-}
-
-// abandoned reports whether the writer of a temporary file is gone. The lock decides; where the file system has no
-// locks, the process number in the name does.
-func abandoned(path, pid string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	switch err := TryLock(f); {
-	case err == nil:
-		return true
-	case errors.Is(err, ErrLocked):
-		return false
-	}
-	return !alive(pid)
 }
 
 // Path is the final name, symbolic links resolved.
@@ -246,25 +218,55 @@ func (f *File) ReadFrom(r io.Reader) (int64, error) {
 // Sync brings what was written to the disk. A full one gives a *SpaceError.
 func (f *File) Sync() error { return f.fault(f.File.Sync(), 0) }
 
-// Commit syncs, closes and renames to the final name. After an error nothing of the output is left.
+// Commit syncs, renames to the final name and closes. After an error nothing of the output is left, unless only its folder could not be synced.
 func (f *File) Commit() error {
 	if f.done {
 		return fmt.Errorf("%s: already finished", f.path)
 	}
+	defer f.Abort()
 	if err := f.Sync(); err != nil {
-		f.Abort()
+		return err
+	}
+	if err := f.rename(); err != nil {
+		return f.unplaced(err)
+	}
+	return SyncDir(filepath.Dir(f.path))
+}
+
+// rename gives the file its final name. It stays locked until then, so that no other run takes it for a leftover.
+func (f *File) rename() error {
+	if !IsAt(f.File, f.Name()) {
+		return &fs.PathError{Op: "rename", Path: f.path, Err: syscall.ENOENT}
+	}
+	if closedToRename {
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(f.Name(), f.path); err != nil {
 		return err
 	}
 	f.done = true
-	err := f.Close()
-	if err == nil {
-		err = os.Rename(f.Name(), f.path)
+	f.Close() // everything was synced
+	return nil
+}
+
+// unplaced is an error of rename, or of the older file that is in its way, with what to do.
+func (f *File) unplaced(err error) error {
+	err = Full(f.final(err), f.path, 0)
+	hint := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "its temporary file or its folder was taken away during the run: run the command again"
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.EISDIR):
+		hint = "a folder is in its place: delete that, or choose another output name"
+	case ReadOnly(err):
+		hint = "the file that is there, or its folder, may not be changed by this user: choose another output name"
 	}
-	if err != nil {
-		os.Remove(f.Name())
-		return Full(f.final(err), f.path, 0)
+	if hint == "" {
+		return err
 	}
-	return SyncDir(filepath.Dir(f.path))
+	return fmt.Errorf("%w\nhint: %s", err, hint)
 }
 
 // Abort closes and removes the temporary file. After Commit it does nothing, so it can be deferred.
@@ -273,6 +275,18 @@ func (f *File) Abort() {
 		return
 	}
 	f.done = true
+	remove(f.File, f.Name())
+}
+
+// remove deletes the file at path and closes it, in this order, so that its lock ends last. What else has come to be at path stays.
+func remove(f *os.File, path string) {
+	if _, err := f.Stat(); err == nil && !IsAt(f, path) {
+		f.Close()
+		return
+	}
+	removed := os.Remove(path) == nil
 	f.Close()
-	os.Remove(f.Name())
+	if !removed {
+		os.Remove(path) // Windows removes closed files only
+	}
 }

@@ -232,7 +232,7 @@ func TestMain(m *testing.M) {
 		f, err = Create(path)
 	} else if path := os.Getenv(setEnv); path != "" {
 		var s *Set
-		if s, err = CreateSet(path, []Output{{Path: path + "-1"}, {Path: path + "-2"}}); err == nil {
+		if s, err = CreateSet(path, []Output{{Path: path + "-1"}, {Path: path + "-2"}}, nil); err == nil {
 			f = s.Files[0]
 		}
 	}
@@ -341,5 +341,38 @@ func TestReadFrom(t *testing.T) {
 	want[5] = 'X'
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 		t.Error(len(got), err)
+	}
+}
+
+// Runs that begin the same output at the same time do not take each other's files, which are not locked when they come to be.
+func TestBegunAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	const runs, tries = 4, 300
+	errs := make(chan error, runs)
+	for range runs {
+		go func() {
+			for range tries {
+				f, err := Create(path)
+				if err == nil && !IsAt(f.File, f.Name()) {
+					err = errors.New("the file of a living run was removed")
+				}
+				if err == nil {
+					err = f.Commit()
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range runs {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if names(t, path) != "out" {
+		t.Error(names(t, path))
 	}
 }

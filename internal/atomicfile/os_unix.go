@@ -58,17 +58,33 @@ func keepOwner(f *os.File, old fs.FileInfo) error {
 	return f.Chmod(old.Mode().Perm())
 }
 
-// SyncDir makes a rename in the folder last through a power cut. Systems that cannot sync folders are forgiven.
+// closedToRename says whether only closed files can be renamed.
+const closedToRename = false
+
+// owned reports whether this user may remove a file from every folder that it may write, also one where each removes only its own (mode 1777).
+func owned(st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return ok && (os.Geteuid() == 0 || int(sys.Uid) == os.Geteuid())
+}
+
+// SyncDir makes a rename in the folder last through a power cut. The rename is done, so what cannot be synced is forgiven: folders that this user may
+// write but not read, and file systems that sync no folders.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err
+	err = d.Sync()
+	for _, refused := range []error{unix.EINVAL, unix.ENOTSUP, unix.ENOSYS, unix.EBADF, unix.EROFS} {
+		if errors.Is(err, refused) {
+			return nil
+		}
 	}
-	return nil
+	return err
 }
 
 func isFull(err error) bool {

@@ -52,6 +52,12 @@ func alive(pid string) bool {
 // keepOwner keeps the read-only attribute, the one part of a mode that Windows has.
 func keepOwner(f *os.File, old fs.FileInfo) error { return f.Chmod(old.Mode().Perm()) }
 
+// closedToRename says whether only closed files can be renamed.
+const closedToRename = true
+
+// owned is true: who may write a folder may remove what it has made there.
+func owned(fs.FileInfo) bool { return true }
+
 // SyncDir does nothing: Windows cannot sync a folder.
 func SyncDir(string) error { return nil }
 

@@ -21,33 +21,60 @@ type Output struct {
 }
 
 // CreateSet starts outputs, each as Create does, with room for all of them. Of two runs that write the outputs called name, the later one is refused: the
-// names of their files would be given in turns, and what stands in the end could be some of each.
-func CreateSet(name string, outputs []Output, inputs ...string) (*Set, error) {
-	s := &Set{}
-	if len(outputs) > 1 {
-		lock, err := lockSet(name, outputs[0].Path)
+// names of their files would be given in turns, and what stands in the end could be some of each. What killed runs have left of these outputs is removed from
+// the folder of name, and of others whose base names related reports; it sees the first 200 bytes of them.
+func CreateSet(name string, outputs []Output, related func(base string) bool, inputs ...string) (*Set, error) {
+	if len(outputs) == 1 {
+		f, err := Create(outputs[0].Path, inputs...)
 		if err != nil {
 			return nil, err
 		}
-		s.lock = lock
+		return (&Set{Files: []*File{f}}).preallocate(outputs)
 	}
-	for _, o := range outputs {
-		f, err := Create(o.Path, inputs...)
+	lock, err := lockSet(name, outputs[0].Path)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{lock: lock}
+	finals, err := resolveAll(outputs)
+	if err != nil {
+		s.Abort()
+		return nil, err
+	}
+	removeSetLeftovers(filepath.Dir(name), finals, related)
+	for i, o := range outputs {
+		f, err := start(o.Path, finals[i], inputs)
 		if err != nil {
 			s.Abort()
 			return nil, err
 		}
 		s.Files = append(s.Files, f)
 	}
-	if err := s.preallocate(outputs); err != nil {
+	return s.preallocate(outputs)
+}
+
+// resolveAll gives the final names of outputs.
+func resolveAll(outputs []Output) ([]string, error) {
+	finals := make([]string, len(outputs))
+	for i, o := range outputs {
+		var err error
+		if finals[i], err = Resolve(o.Path); err != nil {
+			return nil, err
+		}
+	}
+	return finals, nil
+}
+
+// preallocate is Preallocate for all outputs. What each folder must hold is known before anything is reserved, so that the error tells all that is missing.
+func (s *Set) preallocate(outputs []Output) (*Set, error) {
+	if err := s.reserve(outputs); err != nil {
 		s.Abort()
 		return nil, err
 	}
 	return s, nil
 }
 
-// preallocate is Preallocate for all outputs. What each folder must hold is known before anything is reserved, so that the error tells all that is missing.
-func (s *Set) preallocate(outputs []Output) error {
+func (s *Set) reserve(outputs []Output) error {
 	total, files := map[string]uint64{}, map[string]int{}
 	for i, f := range s.Files {
 		dir := filepath.Dir(f.path)
@@ -76,37 +103,6 @@ func (s *Set) Abort() {
 	}
 	s.lock.release()
 	s.lock = nil
-}
-
-// Commit gives all files their names, the first one last. If one cannot get it, the others lose theirs. Whoever is stopped in between leaves
-// no first file, not even one of an earlier run: it would stand for parts of two models. The data is on the disk by then, so that the time
-// in between is short.
-func (s *Set) Commit() error {
-	defer s.Abort()
-	for _, f := range s.Files {
-		if err := f.Sync(); err != nil {
-			return err
-		}
-	}
-	if first := s.Files[0].Path(); len(s.Files) > 1 {
-		if st, err := os.Lstat(first); err == nil && st.Mode().IsRegular() {
-			if err := os.Remove(first); err != nil {
-				return err
-			}
-			if err := SyncDir(filepath.Dir(first)); err != nil {
-				return err
-			}
-		}
-	}
-	for i := len(s.Files) - 1; i >= 0; i-- {
-		if err := s.Files[i].Commit(); err != nil {
-			for _, done := range s.Files[i+1:] {
-				os.Remove(done.Path())
-			}
-			return err
-		}
-	}
-	return nil
 }
 
 // ErrInUse means that another run is writing the same outputs.

@@ -16,7 +16,7 @@ func fileSet(t *testing.T, dir string, list ...string) *Set {
 	for _, name := range list {
 		outputs = append(outputs, Output{Path: filepath.Join(dir, name)})
 	}
-	s, err := CreateSet(filepath.Join(dir, "set"), outputs)
+	s, err := CreateSet(filepath.Join(dir, "set"), outputs, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestSetInUse(t *testing.T) {
 	outputs := []Output{{Path: name + "-1"}, {Path: name + "-2"}}
 	refused := func() {
 		t.Helper()
-		s, err := CreateSet(name, outputs)
+		s, err := CreateSet(name, outputs, nil)
 		if !errors.Is(err, ErrInUse) || err.Error() != outputs[0].Path+": cannot be written: another run is writing these files\nhint: wait until it has ended, or choose another output name" {
 			t.Errorf("%v, %v", s, err)
 		}
@@ -88,7 +88,7 @@ func TestSetInUse(t *testing.T) {
 	refused()
 	cmd.Process.Kill()
 	cmd.Wait()
-	if s, err := CreateSet(name, outputs); err != nil {
+	if s, err := CreateSet(name, outputs, nil); err != nil {
 		t.Error(err)
 	} else if err := s.Commit(); err != nil || names(t, name) != "set-1 set-2" {
 		t.Errorf("%s, %v", names(t, name), err)
@@ -101,7 +101,7 @@ func TestSetLockInTheWay(t *testing.T) {
 	if err := os.WriteFile(name+".ggufkit-lock", []byte("x"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	s, err := CreateSet(name, []Output{{Path: name + "-1"}, {Path: name + "-2"}})
+	s, err := CreateSet(name, []Output{{Path: name + "-1"}, {Path: name + "-2"}}, nil)
 	if err == nil || !strings.Contains(err.Error(), "set-1: cannot be written: "+name+".ggufkit-lock is in the way") || names(t, name) != "set.ggufkit-lock" {
 		t.Errorf("%v, %v, %s", s, err, names(t, name))
 	}
@@ -116,13 +116,110 @@ func TestSetSpace(t *testing.T) {
 	}
 	size := room/3*2 + 1
 	outputs := []Output{{filepath.Join(dir, "a"), size}, {filepath.Join(dir, "b"), size}}
-	s, err := CreateSet(filepath.Join(dir, "set"), outputs)
+	s, err := CreateSet(filepath.Join(dir, "set"), outputs, nil)
 	var space *SpaceError
 	if !errors.As(err, &space) || space.Needed != 2*size || space.Files != 2 || !strings.Contains(err.Error(), "bytes needed for 2 files, ") || names(t, outputs[0].Path) != "" {
 		t.Errorf("%v, %v, %s", s, err, names(t, outputs[0].Path))
 	}
 	outputs[0].Bytes = math.MaxUint64
-	if s, err := CreateSet(filepath.Join(dir, "set"), outputs); !errors.As(err, &space) {
+	if s, err := CreateSet(filepath.Join(dir, "set"), outputs, nil); !errors.As(err, &space) {
 		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// oldSet writes outputs of an earlier run, and gives what they hold.
+func oldSet(t *testing.T, dir string, list ...string) string {
+	t.Helper()
+	for _, name := range list {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("old "+name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return contents(t, dir)
+}
+
+// contents lists the files of a folder with what they hold.
+func contents(t *testing.T, dir string) string {
+	t.Helper()
+	var list []string
+	for _, name := range strings.Fields(names(t, filepath.Join(dir, "x"))) {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			b = []byte("a folder")
+		}
+		list = append(list, name+": "+string(b))
+	}
+	return strings.Join(list, ", ")
+}
+
+// An output that cannot get its name leaves the set of an earlier run as it was, whichever of them it is.
+func TestSetKeepsOld(t *testing.T) {
+	for _, broken := range []int{0, 1, 2} {
+		for _, old := range [][]string{{"a", "b", "c"}, {"a", "b"}, {"a", "c"}, {"b", "c"}, {"a"}, nil} {
+			dir := t.TempDir()
+			want := oldSet(t, dir, old...)
+			s := fileSet(t, dir, "a", "b", "c")
+			if err := os.Remove(s.Files[broken].Name()); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Commit()
+			if err == nil || !strings.Contains(err.Error(), s.Files[broken].Path()) || strings.Contains(err.Error(), ".tmp") || !strings.Contains(err.Error(), "\nhint: ") {
+				t.Error(err)
+			}
+			if got := contents(t, dir); got != want {
+				t.Errorf("output %d, old %v: %q, want %q", broken, old, got, want)
+			}
+		}
+	}
+}
+
+// A folder in the place of an output, or of a temporary file, stays, and so do the old files.
+func TestSetKeepsFolders(t *testing.T) {
+	for i := range 3 {
+		dir := t.TempDir()
+		oldSet(t, dir, "a", "b", "c")
+		s := fileSet(t, dir, "a", "b", "c")
+		temp := s.Files[i].Name()
+		if err := errors.Join(os.Remove(temp), os.Mkdir(temp, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		want := "a: old a, b: old b, c: old c"
+		if err := s.Commit(); err == nil {
+			t.Error("a folder became an output")
+		}
+		if st, err := os.Stat(temp); err != nil || !st.IsDir() {
+			t.Error("the folder is gone", err)
+		}
+		os.Remove(temp)
+		if got := contents(t, dir); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		path := s.Files[i].Path()
+		s = fileSet(t, dir, "a", "b", "c")
+		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(path)
+		want = strings.Replace(want, name+": old "+name, name+": a folder", 1)
+		if err := s.Commit(); err == nil || !strings.Contains(err.Error(), path) {
+			t.Error(err)
+		}
+		if got := contents(t, dir); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// What a killed run has kept is removed by the next set, which has the lock, and by nothing else.
+func TestSetKeptLeftovers(t *testing.T) {
+	dir := t.TempDir()
+	oldSet(t, dir, "a.12-0123abcd.old", "a.12-0123abcd.tmp", "b.12-0123abcd.old", "c.12-0123abcd.old", "a.old")
+	create(t, filepath.Join(dir, "a")).Abort()
+	if got, want := names(t, filepath.Join(dir, "a")), "a.12-0123abcd.old a.old b.12-0123abcd.old c.12-0123abcd.old"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	fileSet(t, dir, "a", "b").Abort()
+	if got, want := names(t, filepath.Join(dir, "a")), "a.old c.12-0123abcd.old"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
