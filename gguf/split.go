@@ -128,8 +128,8 @@ func PartPaths(path string, count int) []string {
 // CreateParts starts the files of a model, named as PartPaths says, with room for all their bytes. They may be none of the inputs. What killed runs have left
 // of the same model is removed, also where it had another number of parts.
 func CreateParts(path string, parts []Part, inputs ...string) (*atomicfile.Set, error) {
-	if st, err := os.Stat(path); len(parts) > 1 && (strings.HasSuffix(path, "/") || err == nil && st.IsDir()) {
-		return nil, fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
+	if err := noFolder(path, len(parts)); err != nil {
+		return nil, err
 	}
 	name := ModelName(path)
 	outputs := make([]atomicfile.Output, len(parts))
@@ -138,6 +138,22 @@ func CreateParts(path string, parts []Part, inputs ...string) (*atomicfile.Set, 
 	}
 	related := func(base string) bool { return partName.MatchString(base) && ModelName(base) == filepath.Base(name) }
 	return atomicfile.CreateSet(name, outputs, related, inputs...)
+}
+
+// CheckParts fails as CreateParts does for a model in so many files, as far as can be told when nothing is written or locked. Room on the disk is not asked for.
+func CheckParts(path string, count int, inputs ...string) error {
+	if err := noFolder(path, count); err != nil {
+		return err
+	}
+	return atomicfile.Check(PartPaths(path, count), inputs...)
+}
+
+// noFolder refuses a folder as the name of several files.
+func noFolder(path string, count int) error {
+	if st, err := os.Stat(path); count > 1 && (strings.HasSuffix(path, "/") || err == nil && st.IsDir()) {
+		return fmt.Errorf("%s: it is a folder\nhint: name the model in it, as %s", path, filepath.Join(path, "model.gguf"))
+	}
+	return nil
 }
 
 // WritePart writes a part that Split made of f's tensors, as version 3, little-endian.

@@ -123,7 +123,7 @@ func convertCheckpoint(c *cli.Context, u *ui) error {
 	}
 	r := describePlan(plan, path)
 	if c.Bool("dry-run") {
-		if err := creatableParts(path, max(len(r.Files), 1), plan.Inputs()...); err != nil {
+		if err := gguf.CheckParts(path, max(len(r.Files), 1), plan.Inputs()...); err != nil {
 			return err
 		}
 		r.DryRun = true

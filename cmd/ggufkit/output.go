@@ -24,33 +24,33 @@ var writtenFlags = []string{"output", "report", "junit", "markdown", "save-base"
 
 // create starts an output that may be none of the inputs. One that is a part of a split model stands for all parts.
 func create(path string, inputs ...string) (*atomicfile.File, error) {
-	all := slices.Clone(inputs)
-	for _, name := range inputs {
-		all = append(all, gguf.PartsOf(name)...)
-	}
-	slices.Sort(all) // each is looked up once, also where all parts of a model are given
-	return atomicfile.Create(path, slices.Compact(all)...)
+	return atomicfile.Create(path, withParts(inputs)...)
 }
 
-// creatable fails at once for an output that could not be written when all is done; "" is none.
+// withParts adds the other parts of split models. Each file is listed once, also where all parts of a model are given.
+func withParts(inputs []string) (all []string) {
+	seen := map[string]bool{}
+	for _, name := range inputs {
+		if seen[name] {
+			continue
+		}
+		for _, p := range append(gguf.PartsOf(name), name) {
+			if !seen[p] {
+				seen[p] = true
+				all = append(all, p)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// creatable fails at once for an output that could not be written when all is done; "" is none. Nothing is written.
 func creatable(path string, inputs ...string) error {
 	if path == "" {
 		return nil
 	}
-	out, err := create(path, inputs...)
-	if err == nil {
-		out.Abort()
-	}
-	return err
-}
-
-// creatableParts is creatable for a model in so many files, named as gguf.PartPaths says. Room on the disk is not asked for: a plan may say how much it takes.
-func creatableParts(path string, count int, inputs ...string) error {
-	files, err := gguf.CreateParts(path, make([]gguf.Part, count), inputs...)
-	if err == nil {
-		files.Abort()
-	}
-	return err
+	return atomicfile.Check([]string{path}, withParts(inputs)...)
 }
 
 // writeFile makes a file by what write writes, whole or not at all. It may be none of the inputs.

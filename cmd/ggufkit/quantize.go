@@ -103,7 +103,7 @@ func quantizeFile(c *cli.Context, u *ui) error {
 	if err := checkReport(c, in, outputs); err != nil {
 		return err
 	}
-	if err := creatableParts(out, len(outputs), f.Paths()...); err != nil { // before types are measured, and for a dry run
+	if err := gguf.CheckParts(out, len(outputs), f.Paths()...); err != nil { // before types are measured, and for a dry run
 		return err
 	}
 	noteDropped(u, f)

@@ -72,7 +72,7 @@ func split(c *cli.Context, u *ui) error {
 		r.Bytes += parts[i].Bytes
 	}
 	if r.DryRun {
-		err = creatableParts(prefix, len(parts), f.Paths()...)
+		err = gguf.CheckParts(prefix, len(parts), f.Paths()...)
 	} else {
 		err = writeParts(c, u, f, prefix, parts, r.Bytes)
 	}

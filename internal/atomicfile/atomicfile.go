@@ -37,26 +37,48 @@ func Create(path string, inputs ...string) (*File, error) {
 	}
 	base := tempBase(final)
 	removeLeftovers(filepath.Dir(final), func(name string) bool { return name == base }, false)
-	return start(path, final, inputs)
+	return start(path, final, statAll(inputs))
+}
+
+// Check reports what Create refuses about these outputs, as far as can be told when nothing is written or locked.
+func Check(paths []string, inputs ...string) error {
+	in := statAll(inputs)
+	for _, path := range paths {
+		final, err := Resolve(path)
+		if err == nil {
+			_, err = replaced(path, final, in)
+		}
+		if err != nil {
+			return err
+		}
+		if err := writable(filepath.Dir(final)); err != nil {
+			return cannotCreate(path, filepath.Dir(final), err)
+		}
+	}
+	return nil
+}
+
+// input is a file that no output may replace.
+type input struct {
+	path string
+	info fs.FileInfo
+}
+
+// statAll looks up the inputs that are there.
+func statAll(paths []string) (list []input) {
+	for _, p := range paths {
+		if st, err := os.Stat(p); err == nil {
+			list = append(list, input{p, st})
+		}
+	}
+	return list
 }
 
 // start is Create for an output whose path is resolved to final.
-func start(path, final string, inputs []string) (*File, error) {
-	old, err := os.Stat(final)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		old = nil
-	case err != nil:
-		return nil, cannotCreate(path, filepath.Dir(final), err)
-	case old.IsDir():
-		return nil, fmt.Errorf("%s: cannot be written: it is a folder\nhint: name a file in it", path)
-	case !old.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: cannot be written: it is a %s, not a regular file\nhint: write to a file, and copy that", path, kind(old.Mode()))
-	}
-	for _, in := range inputs {
-		if st, err := os.Stat(in); err == nil && old != nil && os.SameFile(st, old) {
-			return nil, fmt.Errorf("%s: %w (%s)\nhint: choose another output name", path, ErrIsInput, in)
-		}
+func start(path, final string, inputs []input) (*File, error) {
+	old, err := replaced(path, final, inputs)
+	if err != nil {
+		return nil, err
 	}
 	f, err := createTemp(final)
 	if err != nil {
@@ -72,6 +94,27 @@ func start(path, final string, inputs []string) (*File, error) {
 	return out, nil
 }
 
+// replaced is the file that an output replaces, nil where there is none. It refuses what is no file or an input.
+func replaced(path, final string, inputs []input) (fs.FileInfo, error) {
+	old, err := os.Stat(final)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, cannotCreate(path, filepath.Dir(final), err)
+	case old.IsDir():
+		return nil, fmt.Errorf("%s: cannot be written: it is a folder\nhint: name a file in it", path)
+	case !old.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: cannot be written: it is a %s, not a regular file\nhint: write to a file, and copy that", path, kind(old.Mode()))
+	}
+	for _, in := range inputs {
+		if os.SameFile(in.info, old) {
+			return nil, fmt.Errorf("%s: %w (%s)\nhint: choose another output name", path, ErrIsInput, in.path)
+		}
+	}
+	return old, nil
+}
+
 // cannotCreate tells of the output and its folder, not of the temporary file.
 func cannotCreate(path, dir string, err error) error {
 	hint := ""
@@ -82,6 +125,8 @@ func cannotCreate(path, dir string, err error) error {
 		hint = "\nhint: choose an output in a folder that may be written; " + dir + " may not"
 	case TooManyOpen(err):
 		hint = "\nhint: " + HintOpenFiles
+	case isFull(err):
+		hint = "\nhint: the disk, or this user's share of it, takes no more files ('df -i' counts them): make room there, or write to another disk"
 	}
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

@@ -67,6 +67,9 @@ func owned(st fs.FileInfo) bool {
 	return ok && (os.Geteuid() == 0 || int(sys.Uid) == os.Geteuid())
 }
 
+// writable tells why no file can be made in a folder, as far as its rights say.
+func writable(dir string) error { return unix.Access(dir, unix.W_OK|unix.X_OK) }
+
 // SyncDir makes a rename in the folder last through a power cut. The rename is done, so what cannot be synced is forgiven: folders that this user may
 // write but not read, and file systems that sync no folders.
 func SyncDir(dir string) error {

@@ -58,6 +58,12 @@ const closedToRename = true
 // owned is true: who may write a folder may remove what it has made there.
 func owned(fs.FileInfo) bool { return true }
 
+// writable tells why no file can be made in a folder: here only that there is none.
+func writable(dir string) error {
+	_, err := os.Stat(dir)
+	return err
+}
+
 // SyncDir does nothing: Windows cannot sync a folder.
 func SyncDir(string) error { return nil }
 

@@ -42,8 +42,9 @@ func CreateSet(name string, outputs []Output, related func(base string) bool, in
 		return nil, err
 	}
 	removeSetLeftovers(filepath.Dir(name), finals, related)
+	in := statAll(inputs)
 	for i, o := range outputs {
-		f, err := start(o.Path, finals[i], inputs)
+		f, err := start(o.Path, finals[i], in)
 		if err != nil {
 			s.Abort()
 			return nil, err
@@ -123,9 +124,13 @@ func lockSet(name, path string) (*setLock, error) {
 			return nil, fmt.Errorf("%s: cannot be written: %s is in the way, which no run has left\nhint: delete it, or choose another output name", path, l.path)
 		}
 		f, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE, 0o666)
-		if errors.Is(err, fs.ErrPermission) {
-			if other, e := os.Open(l.path); e == nil { // another user's
+		if errors.Is(err, fs.ErrPermission) { // some systems refuse O_CREATE for another user's file
+			other, e := openToLock(l.path)
+			switch {
+			case e == nil:
 				f, err = other, nil
+			case errors.Is(e, fs.ErrPermission):
+				return nil, notOurs(path, l.path, e)
 			}
 		}
 		if err != nil {
@@ -141,6 +146,14 @@ func lockSet(name, path string) (*setLock, error) {
 			return nil, fmt.Errorf("%s: cannot be written: %w\nhint: wait until it has ended, or choose another output name", path, ErrInUse)
 		}
 	}
+}
+
+// notOurs is the error for a lock that this user may not open, or not look for.
+func notOurs(path, lock string, err error) error {
+	if _, e := os.Lstat(lock); e != nil {
+		return cannotCreate(path, filepath.Dir(lock), err)
+	}
+	return fmt.Errorf("%s: cannot be written: the lock %s is another user's: %w\nhint: wait until that user's run has ended; if there is none, have the lock deleted, or choose another output name", path, lock, fs.ErrPermission)
 }
 
 // release lets other runs go on.

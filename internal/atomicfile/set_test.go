@@ -223,3 +223,41 @@ func TestSetKeptLeftovers(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// A check says what Create would, beside a run that writes the same outputs, and leaves no trace.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	oldSet(t, dir, "a", "a.99999999-0123abcd.tmp", "b.99999999-0123abcd.old", "set.99999999-0123abcd.tmp")
+	before := names(t, a)
+	if err := Check([]string{a, b}, filepath.Join(dir, "in")); err != nil || names(t, a) != before {
+		t.Errorf("%v, %s", err, names(t, a))
+	}
+	s := fileSet(t, dir, "a", "b")
+	defer s.Abort()
+	if err := Check([]string{a, b}); err != nil {
+		t.Error(err)
+	}
+	for _, paths := range [][]string{{b, a}, {dir}, {filepath.Join(dir, "none", "out")}, {filepath.Join(a, "out")}} {
+		err := Check(paths, a)
+		_, want := Create(paths[len(paths)-1], a)
+		if err == nil || err.Error() != want.Error() {
+			t.Errorf("%v, want %v", err, want)
+		}
+	}
+}
+
+// A lock that may not be opened is named; where there is none the folder is what may not be written.
+func TestSetLockOfAnother(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "set")
+	lock := name + ".ggufkit-lock"
+	if err := notOurs("out", lock, os.ErrPermission); !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "hint: choose an output in a folder that may be written; "+filepath.Dir(lock)) {
+		t.Error(err)
+	}
+	if err := os.WriteFile(lock, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := notOurs("out", lock, os.ErrPermission); !errors.Is(err, os.ErrPermission) || !strings.HasPrefix(err.Error(), "out: cannot be written: the lock "+lock+" is another user's: ") || !strings.Contains(err.Error(), "\nhint: wait until") {
+		t.Error(err)
+	}
+}

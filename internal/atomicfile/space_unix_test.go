@@ -50,6 +50,7 @@ func TestHints(t *testing.T) {
 		unix.EROFS:  "x/out: cannot be written: read-only file system\nhint: choose an output in a folder that may be written; x may not",
 		unix.EACCES: "x/out: cannot be written: permission denied\nhint: choose an output in a folder that may be written; x may not",
 		unix.EMFILE: "x/out: cannot be written: too many open files\nhint: let the session open more files at a time (ulimit -n)",
+		unix.ENOSPC: "x/out: cannot be written: no space left on device\nhint: the disk, or this user's share of it, takes no more files ('df -i' counts them): make room there, or write to another disk",
 		unix.EIO:    "x/out: cannot be written: input/output error",
 	} {
 		err := cannotCreate("x/out", "x", &os.PathError{Op: "open", Path: "x/out.1.tmp", Err: cause})
