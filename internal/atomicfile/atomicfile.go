@@ -2,7 +2,7 @@
 //
 // An output is written to a temporary file beside its final name ("model.gguf.4711-0a1b2c3d.tmp") and renamed at the
 // end. The writer holds a lock on the temporary file; one without a holder was left by a killed run and is removed when
-// the same output is started again.
+// the same output is started again. Files that a Set replaces are kept beside it until it is whole ("model.gguf.4711-0a1b2c3d.old").
 package atomicfile
 
 import (

@@ -173,6 +173,32 @@ func TestSetKeepsOld(t *testing.T) {
 	}
 }
 
+// What cannot have two names is moved, and moved back: here links that have come to be in the places of outputs.
+func TestSetKeepsMoved(t *testing.T) {
+	for _, broken := range []string{"a", "b", "c", ""} {
+		dir := t.TempDir()
+		s := fileSet(t, dir, "a", "b", "c")
+		for _, f := range s.Files {
+			if err := os.Symlink("to-"+filepath.Base(f.Path()), f.Path()); err != nil {
+				t.Fatal(err)
+			}
+			if filepath.Base(f.Path()) == broken {
+				os.Remove(f.Name())
+			}
+		}
+		err := s.Commit()
+		if (err == nil) != (broken == "") || names(t, filepath.Join(dir, "a")) != "a b c" {
+			t.Errorf("%q: %v, %s", broken, err, names(t, filepath.Join(dir, "a")))
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			to, _ := os.Readlink(filepath.Join(dir, name))
+			if want := "to-" + name; (broken != "") != (to == want) {
+				t.Errorf("%q: %s leads to %q", broken, name, to)
+			}
+		}
+	}
+}
+
 // A folder in the place of an output, or of a temporary file, stays, and so do the old files.
 func TestSetKeepsFolders(t *testing.T) {
 	for i := range 3 {
