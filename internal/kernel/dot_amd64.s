@@ -251,11 +251,11 @@ DATA highLaneNibbles<>+16(SB)/8, $0x0000000400000004
 DATA highLaneNibbles<>+24(SB)/8, $0x0000000400000004
 GLOBL highLaneNibbles<>(SB), RODATA|NOPTR, $32
 
-// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x1(SB), 0, $0-136
+// func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -264,11 +264,11 @@ TEXT ·dotQ4_0x1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -277,8 +277,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -286,8 +286,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -366,7 +365,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -410,8 +408,8 @@ odd:
 	VFMADD231PS Y12, Y4, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -428,20 +426,20 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x1(SB), 0, $0-136
+// func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -450,11 +448,11 @@ TEXT ·dotQ4_1x1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -463,8 +461,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -472,8 +470,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -556,7 +553,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -602,8 +598,8 @@ odd:
 	VFMADD231PS Y6, Y5, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -620,20 +616,20 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x1(SB), 0, $0-136
+// func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -642,11 +638,11 @@ TEXT ·dotQ5_0x1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -655,8 +651,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -664,8 +660,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -797,7 +792,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -867,8 +861,8 @@ odd:
 	VFMADD231PS Y12, Y4, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -885,20 +879,20 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x1(SB), 0, $0-136
+// func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -907,11 +901,11 @@ TEXT ·dotQ5_1x1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -920,8 +914,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -929,8 +923,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -1066,7 +1059,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -1138,8 +1130,8 @@ odd:
 	VFMADD231PS Y6, Y5, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -1156,20 +1148,20 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x1(SB), 0, $0-136
+// func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -1178,11 +1170,11 @@ TEXT ·dotQ8_0x1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -1191,8 +1183,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -1200,8 +1192,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -1301,7 +1292,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -1352,8 +1342,8 @@ odd:
 	VFMADD231PS Y6, Y5, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -1370,20 +1360,20 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx1(SB), 0, $0-136
+// func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx1(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -1392,11 +1382,11 @@ TEXT ·dotIQ4_NLx1(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -1405,8 +1395,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -1414,8 +1404,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	MOVQ CX, BX
 	SHRQ $1, CX
 	JZ odd
@@ -1527,7 +1516,6 @@ pair:
 	ADDQ $64, SI
 	ADDQ $8, R11
 	ADDQ $8, R12
-	ADDQ $16, R13
 	DECQ CX
 	JNZ pair
 
@@ -1586,8 +1574,8 @@ odd:
 	VFMADD231PS Y6, Y5, Y8
 
 done:
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -1604,11 +1592,11 @@ apart0:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored0:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
@@ -4780,11 +4768,11 @@ stored0:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x2(SB), 0, $0-136
+// func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -4793,11 +4781,11 @@ TEXT ·dotQ4_0x2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4806,8 +4794,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4816,8 +4804,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -4882,11 +4869,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -4906,7 +4892,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -4919,20 +4905,20 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x2(SB), 0, $0-136
+// func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -4941,11 +4927,11 @@ TEXT ·dotQ4_1x2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -4954,8 +4940,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -4964,8 +4950,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -5032,11 +5017,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -5056,7 +5040,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -5069,20 +5053,20 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x2(SB), 0, $0-136
+// func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -5091,11 +5075,11 @@ TEXT ·dotQ5_0x2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5104,8 +5088,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5114,8 +5098,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -5206,11 +5189,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -5230,7 +5212,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -5243,20 +5225,20 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x2(SB), 0, $0-136
+// func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -5265,11 +5247,11 @@ TEXT ·dotQ5_1x2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5278,8 +5260,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5288,8 +5270,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -5382,11 +5363,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -5406,7 +5386,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -5419,20 +5399,20 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x2(SB), 0, $0-136
+// func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -5441,11 +5421,11 @@ TEXT ·dotQ8_0x2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5454,8 +5434,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5464,8 +5444,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -5546,11 +5525,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -5570,7 +5548,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -5583,20 +5561,20 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx2(SB), 0, $0-136
+// func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx2(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -5605,11 +5583,11 @@ TEXT ·dotIQ4_NLx2(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -5618,8 +5596,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -5628,8 +5606,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -5718,11 +5695,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -5742,7 +5718,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -5755,11 +5731,11 @@ apart1:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored1:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
@@ -9969,11 +9945,11 @@ stored1:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x3(SB), 0, $0-136
+// func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -9982,11 +9958,11 @@ TEXT ·dotQ4_0x3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -9995,8 +9971,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10006,8 +9982,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -10090,11 +10065,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -10114,7 +10088,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -10130,7 +10104,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -10143,20 +10117,20 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x3(SB), 0, $0-136
+// func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -10165,11 +10139,11 @@ TEXT ·dotQ4_1x3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10178,8 +10152,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10189,8 +10163,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -10275,11 +10248,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -10299,7 +10271,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -10315,7 +10287,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -10328,20 +10300,20 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x3(SB), 0, $0-136
+// func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -10350,11 +10322,11 @@ TEXT ·dotQ5_0x3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10363,8 +10335,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10374,8 +10346,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -10484,11 +10455,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -10508,7 +10478,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -10524,7 +10494,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -10537,20 +10507,20 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x3(SB), 0, $0-136
+// func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -10559,11 +10529,11 @@ TEXT ·dotQ5_1x3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10572,8 +10542,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10583,8 +10553,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -10695,11 +10664,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -10719,7 +10687,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -10735,7 +10703,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -10748,20 +10716,20 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x3(SB), 0, $0-136
+// func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -10770,11 +10738,11 @@ TEXT ·dotQ8_0x3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10783,8 +10751,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -10794,8 +10762,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -10903,11 +10870,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -10927,7 +10893,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -10943,7 +10909,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -10956,20 +10922,20 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx3(SB), 0, $0-136
+// func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx3(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -10978,11 +10944,11 @@ TEXT ·dotIQ4_NLx3(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -10991,8 +10957,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -11002,8 +10968,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -11119,11 +11084,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -11143,7 +11107,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -11159,7 +11123,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -11172,11 +11136,11 @@ apart2:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored2:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
@@ -16784,11 +16748,11 @@ stored2:
 	VZEROUPPER
 	RET
 
-// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_0x4(SB), 0, $0-136
+// func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_0x4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -16797,11 +16761,11 @@ TEXT ·dotQ4_0x4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -16810,8 +16774,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -16822,8 +16786,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -16924,11 +16887,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -16948,7 +16910,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -16964,7 +16926,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -16980,7 +16942,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -16993,20 +16955,20 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ4_1x4(SB), 0, $0-136
+// func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ4_1x4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -17015,11 +16977,11 @@ TEXT ·dotQ4_1x4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17028,8 +16990,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -17040,8 +17002,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -17144,11 +17105,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -17168,7 +17128,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -17184,7 +17144,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -17200,7 +17160,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -17213,20 +17173,20 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_0x4(SB), 0, $0-136
+// func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_0x4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -17235,11 +17195,11 @@ TEXT ·dotQ5_0x4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17248,8 +17208,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -17260,8 +17220,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -17388,11 +17347,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -17412,7 +17370,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -17428,7 +17386,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -17444,7 +17402,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -17457,20 +17415,20 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ5_1x4(SB), 0, $0-136
+// func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ5_1x4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -17479,11 +17437,11 @@ TEXT ·dotQ5_1x4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17492,8 +17450,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -17504,8 +17462,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -17634,11 +17591,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -17658,7 +17614,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -17674,7 +17630,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -17690,7 +17646,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -17703,20 +17659,20 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotQ8_0x4(SB), 0, $0-136
+// func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotQ8_0x4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -17725,11 +17681,11 @@ TEXT ·dotQ8_0x4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17738,8 +17694,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -17750,8 +17706,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -17886,11 +17841,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -17910,7 +17864,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -17926,7 +17880,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -17942,7 +17896,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -17955,20 +17909,20 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET
 
-// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
-TEXT ·dotIQ4_NLx4(SB), 0, $0-136
+// func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+TEXT ·dotIQ4_NLx4(SB), 0, $0-128
 	MOVQ hop+8(FP), R9
 	LEAQ (R9)(R9*2), R10
-	MOVQ k+56(FP), AX
+	MOVQ k+48(FP), AX
 	LEAQ (AX)(AX*2), R8
 	MOVQ AX, R15
 	SHRQ $3, R15
@@ -17977,11 +17931,11 @@ TEXT ·dotIQ4_NLx4(SB), 0, $0-136
 	VMOVDQU ones16<>(SB), Y14
 
 row:
-	MOVQ lines+128(FP), CX
+	MOVQ lines+120(FP), CX
 	TESTQ CX, CX
 	JZ asked
-	MOVQ ahead+112(FP), DI
-	MOVQ later+120(FP), SI
+	MOVQ ahead+104(FP), DI
+	MOVQ later+112(FP), SI
 
 ask:
 	PREFETCHT1 (DI)
@@ -17990,8 +17944,8 @@ ask:
 	ADDQ $64, SI
 	DECQ CX
 	JNZ ask
-	MOVQ DI, ahead+112(FP)
-	MOVQ SI, later+120(FP)
+	MOVQ DI, ahead+104(FP)
+	MOVQ SI, later+112(FP)
 
 asked:
 	VXORPS Y8, Y8, Y8
@@ -18002,8 +17956,7 @@ asked:
 	MOVQ q+24(FP), SI
 	MOVQ d+32(FP), R11
 	MOVQ s+40(FP), R12
-	MOVQ h+48(FP), R13
-	MOVQ blocks+64(FP), CX
+	MOVQ blocks+56(FP), CX
 	PCALIGN $32
 
 block:
@@ -18146,11 +18099,10 @@ block:
 	ADDQ $32, SI
 	ADDQ $4, R11
 	ADDQ $4, R12
-	ADDQ $8, R13
 	DECQ CX
 	JNZ block
-	MOVQ y+72(FP), CX
-	MOVQ yhop+88(FP), DI
+	MOVQ y+64(FP), CX
+	MOVQ yhop+80(FP), DI
 	LEAQ (DI)(DI*2), SI
 	VHADDPS Y8, Y8, Y0
 	VEXTRACTF128 $1, Y0, X1
@@ -18170,7 +18122,7 @@ stored0:
 	VHADDPS Y9, Y9, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart1
 	VMOVUPS X0, (CX)
@@ -18186,7 +18138,7 @@ stored1:
 	VHADDPS Y10, Y10, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart2
 	VMOVUPS X0, (CX)
@@ -18202,7 +18154,7 @@ stored2:
 	VHADDPS Y11, Y11, Y0
 	VEXTRACTF128 $1, Y0, X1
 	VMOVLHPS X1, X0, X0
-	ADDQ ldy+80(FP), CX
+	ADDQ ldy+72(FP), CX
 	CMPQ DI, $4
 	JNE apart3
 	VMOVUPS X0, (CX)
@@ -18215,11 +18167,11 @@ apart3:
 	VEXTRACTPS $3, X0, (CX)(SI*1)
 
 stored3:
-	MOVQ ystep+96(FP), CX
-	ADDQ CX, y+72(FP)
+	MOVQ ystep+88(FP), CX
+	ADDQ CX, y+64(FP)
 	MOVQ stride+16(FP), CX
 	ADDQ CX, w+0(FP)
-	DECQ rows+104(FP)
+	DECQ rows+96(FP)
 	JNZ row
 	VZEROUPPER
 	RET

@@ -152,7 +152,7 @@ func transposeAVX2(dst, rows []float32, k int) {
 	widenAVX2(gguf.F32, dst, rowBlocks{data: bytes, stride: 4 * k}, k)
 }
 
-type dotFunc func(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+type dotFunc func(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 var dotFuncs = map[gguf.Type][maxDotColumns + 1]dotFunc{
 	gguf.Q4_0:   {nil, dotQ4_0x1, dotQ4_0x2, dotQ4_0x3, dotQ4_0x4},
@@ -191,9 +191,9 @@ func newDot(t gguf.Type, functions [maxDotColumns + 1]dotFunc) func(*dotJob) {
 	return func(d *dotJob) {
 		d.check(d.blocks*blockBytes, maxDotColumns)
 		x := d.columnsOf(elements)
-		_, _, _ = x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32], x.h[:d.columns*halfSums(x.k)]
+		_, _ = x.d[:d.columns*x.k/32], x.s[:d.columns*x.k/32]
 		ahead, later, lines := d.asked()
-		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0], &x.h[0],
+		functions[d.columns](&d.data[0], d.hop, d.stride, (*byte)(unsafe.Pointer(&x.q[0])), &x.d[0], &x.s[0],
 			x.k, d.blocks, &d.y[0], 4*d.ldy, 4*d.yhop, 4*d.ystep, d.rows, ahead, later, lines)
 	}
 }

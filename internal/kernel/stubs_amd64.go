@@ -345,42 +345,42 @@ func widenWords(panel, dst *byte, offset float64, blocks int)
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ4_1x1 multiplies rows of Q4_1 blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_1x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_0x1 multiplies rows of Q5_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_1x1 multiplies rows of Q5_1 blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_1x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ8_0x1 multiplies rows of Q8_0 blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ8_0x1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_NLx1 multiplies rows of IQ4_NL blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotIQ4_NLx1(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ2_Kx1 multiplies rows of Q2_K blocks with 1 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
@@ -429,42 +429,42 @@ func dotIQ4_XSx1(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ4_1x2 multiplies rows of Q4_1 blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_1x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_0x2 multiplies rows of Q5_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_1x2 multiplies rows of Q5_1 blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_1x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ8_0x2 multiplies rows of Q8_0 blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ8_0x2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_NLx2 multiplies rows of IQ4_NL blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotIQ4_NLx2(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ2_Kx2 multiplies rows of Q2_K blocks with 2 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
@@ -513,42 +513,42 @@ func dotIQ4_XSx2(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ4_1x3 multiplies rows of Q4_1 blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_1x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_0x3 multiplies rows of Q5_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_1x3 multiplies rows of Q5_1 blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_1x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ8_0x3 multiplies rows of Q8_0 blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ8_0x3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_NLx3 multiplies rows of IQ4_NL blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotIQ4_NLx3(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ2_Kx3 multiplies rows of Q2_K blocks with 3 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
@@ -597,42 +597,42 @@ func dotIQ4_XSx3(w *byte, hop, stride int, q *byte, unit *float32, ints *int16, 
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ4_1x4 multiplies rows of Q4_1 blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ4_1x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_0x4 multiplies rows of Q5_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ5_1x4 multiplies rows of Q5_1 blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ5_1x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ8_0x4 multiplies rows of Q8_0 blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotQ8_0x4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotIQ4_NLx4 multiplies rows of IQ4_NL blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.
 // Each row asks for so many lines at ahead and later.
 //
 //go:noescape
-func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
+func dotIQ4_NLx4(w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int)
 
 // dotQ2_Kx4 multiplies rows of Q2_K blocks with 4 columns of k activations in 8 bits. Row r of stream i
 // starts at w + i*hop + r*stride; its product with column c goes to y + c*ldy + r*ystep + i*yhop. All strides count bytes.

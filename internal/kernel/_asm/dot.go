@@ -6,16 +6,16 @@ import "fmt"
 // row i, i+rows, i+2*rows and i+3*rows of a piece of the matrix, so that memory is read as four long sequential streams.
 //
 // VPMADDUBSW leaves the products of 32 elements in 16 words, and every 32 elements (or 16) have scales of their own. Converting each of these
-// vectors to float32 by itself would keep the two multiplying ports busy. So vectors of several groups, or rows, are first interleaved and
-// added: a pair with VPUNPCKLDQ and VPUNPCKHDQ gives dwords a b a b, two pairs with VPUNPCKLQDQ and VPUNPCKHQDQ give a b c d. Then
-// VPMADDWD adds the two words of each dword, and one vector of scales fits. No step crosses lanes, as each lane belongs to a row.
+// vectors to float32 by itself would keep the two multiplying ports busy. Blocks of 32 are first interleaved and added, see dot32.go; super-blocks stay
+// integers up to their end, see dot256.go.
 //
-// Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations: SI integers, R11
-// scales, R12 scales times sums of 32, R13 scales times sums of 16 (see activations). Column c lies c*AX bytes further on in the first (R8 = 3*AX),
-// c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. BX is scratch on the stack, 64-byte aligned.
+// Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations (see there): SI integers; for
+// blocks of 32 R11 scales, R12 scales times sums of 32; for super-blocks R11 units, R13 units and sums as integers. Column c lies c*AX bytes further on in
+// the first (R8 = 3*AX), c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. Super-blocks of one column use R8, R15, AX and DX
+// otherwise. BX is scratch on the stack, 64-byte aligned; with pairs of blocks of 32 it is the number of blocks.
 
 const (
-	dotParams   = "w *byte, hop, stride int, q *byte, d, s, h *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
+	dotParams   = "w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
 	superParams = "w *byte, hop, stride int, q *byte, unit *float32, ints *int16, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
 )
 
@@ -62,7 +62,7 @@ func (d *dot) sc(c, offset int) string {
 func (d *dot) s(c, offset int) string {
 	return fmt.Sprintf("%d(R12)%s", offset, []string{"", "(R15*1)", "(R15*2)", "(DX*1)"}[c])
 }
-func (d *dot) h(c, offset int) string {
+func (d *dot) ints(c, offset int) string {
 	return fmt.Sprintf("%d(R13)%s", offset, []string{"", "(R15*2)", "(R15*4)", "(DX*2)"}[c])
 }
 
@@ -115,7 +115,6 @@ func (d *dot) write() {
 	} else {
 		d.arg("d", "R11")
 		d.arg("s", "R12")
-		d.arg("h", "R13")
 	}
 	d.arg("blocks", "CX")
 	if d.pair == nil || d.cols > 1 {
@@ -155,8 +154,9 @@ func (d *dot) loop(name string, blocks int, body func(d *dot)) {
 	d.p("ADDQ $%d, R11", blocks*d.elements/8)
 	if d.elements == 32 {
 		d.p("ADDQ $%d, R12", blocks*d.elements/8)
+	} else {
+		d.p("ADDQ $%d, R13", blocks*d.elements/4)
 	}
-	d.p("ADDQ $%d, R13", blocks*d.elements/4)
 	d.p("DECQ CX")
 	d.p("JNZ %s", name)
 	d.blocks = 1
@@ -236,7 +236,7 @@ func (d *dot) clear() {
 // bytes are best; farther ahead, the processor's prefetching does not recognize the streams.
 const prefetchAhead = 512
 
-// prefetch asks for the blocks' worth of bytes of stream r. Super-blocks ask for one stream with each run.
+// prefetch asks for the blocks' worth of bytes of stream r.
 func (d *dot) prefetch(r int) {
 	for at := 0; at < d.blocks*d.bytes; at += 64 {
 		d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))

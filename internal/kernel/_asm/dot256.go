@@ -62,8 +62,7 @@ func (d *dot) head(r, offset int) string {
 	return d.w(r, offset)
 }
 
-// ints is the operand for column c's integers at an offset in bytes, see activations; headInts for the block whose header is being made.
-func (d *dot) ints(c, offset int) string { return d.h(c, offset) }
+// headInts is ints for the block whose header is being made.
 func (d *dot) headInts(c, offset int) string {
 	if d.cols == 1 {
 		return fmt.Sprintf("%d(AX)", offset)
