@@ -11,8 +11,8 @@ import "fmt"
 //
 // Registers: DI the block of row 0, R9 the distance of the streams, R10 three times that, CX blocks left. The activations (see there): SI integers; for
 // blocks of 32 R11 scales, R12 scales times sums of 32; for super-blocks R11 units, R13 units and sums as integers. Column c lies c*AX bytes further on in
-// the first (R8 = 3*AX), c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. Super-blocks of one column use R8, R15, AX and DX
-// otherwise. BX is scratch on the stack, 64-byte aligned; with pairs of blocks of 32 it is the number of blocks.
+// the first (R8 = 3*AX), c*AX/8 in the next two (R15 = AX/8, DX = 3*R15), twice that in the last. With one column R8, R15, AX and DX have other uses.
+// BX is scratch on the stack, 64-byte aligned; with pairs of blocks of 32 it is the number of blocks.
 
 const (
 	dotParams   = "w *byte, hop, stride int, q *byte, d, s *float32, k, blocks int, y *float32, ldy, yhop, ystep, rows int, ahead, later *byte, lines int"
@@ -34,8 +34,8 @@ type dotFormat struct {
 	// before loads what stays in registers; block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the
 	// scratch, see rowSums.
 	before, block func(d *dot)
-	// pair adds two blocks of all rows to one column, or is nil.
-	pair func(d *dot)
+	// multiplyPair multiplies two blocks of all rows with one column, addPair adds the two before these; or they are nil.
+	multiplyPair, addPair func(d *dot)
 }
 
 // dot is a dot kernel being written.
@@ -117,18 +117,10 @@ func (d *dot) write() {
 		d.arg("s", "R12")
 	}
 	d.arg("blocks", "CX")
-	if d.pair == nil || d.cols > 1 {
-		d.loop("block", 1, d.block)
+	if d.multiplyPair == nil || d.cols > 1 {
+		d.loop("block", d.block)
 	} else {
-		d.p("MOVQ CX, BX")
-		d.p("SHRQ $1, CX")
-		d.p("JZ odd")
-		d.loop("pair", 2, d.pair)
-		d.label("odd")
-		d.p("TESTQ $1, BX")
-		d.p("JZ done")
-		d.block(d)
-		d.label("done")
+		d.pairs()
 	}
 	d.store()
 	d.arg("stride", "CX")
@@ -138,28 +130,60 @@ func (d *dot) write() {
 	d.end()
 }
 
-// loop runs over CX times so many blocks.
-func (d *dot) loop(name string, blocks int, body func(d *dot)) {
-	d.blocks = blocks
+// loop runs over CX blocks.
+func (d *dot) loop(name string, body func(d *dot)) {
 	d.p("PCALIGN $32")
 	d.label(name)
 	if d.elements == 32 {
-		for r := range 4 {
-			d.prefetch(r)
-		}
+		d.prefetchRows()
 	}
 	body(d)
-	d.p("ADDQ $%d, DI", blocks*d.bytes)
-	d.p("ADDQ $%d, SI", blocks*d.elements)
-	d.p("ADDQ $%d, R11", blocks*d.elements/8)
-	if d.elements == 32 {
-		d.p("ADDQ $%d, R12", blocks*d.elements/8)
-	} else {
-		d.p("ADDQ $%d, R13", blocks*d.elements/4)
-	}
+	d.toNextBlocks()
+	d.toNextScales()
 	d.p("DECQ CX")
 	d.p("JNZ %s", name)
+}
+
+// pairs runs over CX blocks, two at a time.
+func (d *dot) pairs() {
+	d.p("MOVQ CX, BX")
+	d.p("SHRQ $1, CX")
+	d.p("JZ odd")
+	d.blocks = 2
+	d.multiplyPair(d)
+	d.toNextBlocks()
+	d.p("JMP next")
+	d.p("PCALIGN $32")
+	d.label("pair")
+	between(d, func() { d.multiplyPair(d) }, func() { d.addPair(d) }, d.prefetchRows)
+	d.toNextBlocks()
+	d.toNextScales()
+	d.label("next")
+	d.p("DECQ CX")
+	d.p("JNZ pair")
+	d.addPair(d)
+	d.toNextScales()
 	d.blocks = 1
+	d.label("odd")
+	d.p("TESTQ $1, BX")
+	d.p("JZ done")
+	d.block(d)
+	d.label("done")
+}
+
+// toNextBlocks and toNextScales move the pointers on: to the blocks and their activations as integers, and to the scales of these.
+func (d *dot) toNextBlocks() {
+	d.p("ADDQ $%d, DI", d.blocks*d.bytes)
+	d.p("ADDQ $%d, SI", d.blocks*d.elements)
+}
+
+func (d *dot) toNextScales() {
+	d.p("ADDQ $%d, R11", d.blocks*d.elements/8)
+	if d.elements == 32 {
+		d.p("ADDQ $%d, R12", d.blocks*d.elements/8)
+	} else {
+		d.p("ADDQ $%d, R13", d.blocks*d.elements/4)
+	}
 }
 
 // store brings the sums of four rows together and stores them, here rather than from a copy: until the lines that they go to come, the next rows are read.
@@ -232,13 +256,20 @@ func (d *dot) clear() {
 	}
 }
 
-// prefetchAhead is how far ahead of their use stored rows are asked for: the processor's own prefetching ends at borders of pages. From 256 to 512
-// bytes are best; farther ahead, the processor's prefetching does not recognize the streams.
+// prefetchAhead is how far ahead of their use stored rows are asked for: the processor's own prefetching ends at borders of pages, and farther ahead it does
+// not recognize the streams.
 const prefetchAhead = 512
 
-// prefetch asks for the blocks' worth of bytes of stream r.
+func (d *dot) prefetchRows() {
+	for r := range 4 {
+		d.prefetch(r)
+	}
+}
+
+// prefetch asks for the blocks' worth of bytes of stream r, and for one line more: so most lines are asked for twice. While as many are under way as
+// the processor keeps track of, 24 in Zen 3, it drops requests, up to a tenth; and a line that was not asked for is waited for.
 func (d *dot) prefetch(r int) {
-	for at := 0; at < d.blocks*d.bytes; at += 64 {
+	for at := 0; at < d.blocks*d.bytes+64; at += 64 {
 		d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
 	}
 }

@@ -14,7 +14,8 @@ import (
 // The words of scales times units are stored in the scratch by a block's header, in vectors of several rows or groups, and read one by one.
 //
 // With one column the groups of a run are multiplied with all rows, and the instructions of the next block's header stand between those: vector units
-// that multiply and those that shuffle have work at the same time. With more columns one row comes after the other, as each has sums for every column.
+// that multiply and those that shuffle have work at the same time. With more columns one row comes after the other, as each has sums for every column;
+// and with one where the words of scales would else be loaded too often, see row.
 
 // Registers: the sums of rows, or of a row for each column, are in Y0 to Y3; with one column the activations of a run in Y4 and Y5, else the products; weights
 // of a run in Y6 and Y7; Y8 and Y9 are for loading them, then for scales. Masks are in Y10 and Y15, Y11 to Y14 are the header's.
@@ -91,6 +92,8 @@ type superBlock struct {
 	group func(run, i int) int
 	// signed tells that weights have signs.
 	signed bool
+	// rowByRow tells that with one column, too, one row comes after the other.
+	rowByRow bool
 	// scale puts the words of scales of row r's group, for column c, into Yto.
 	scale func(d *dot, r, g, c, to int)
 	// minimum subtracts from Ysum, float32, what the minimums or the integers' offset make of row r and column c, using Ytemp and the next; or is nil.
@@ -161,6 +164,12 @@ func (b *superBlock) block(d *dot) {
 	d.p("CMOVQEQ R12, DX")
 	d.p("CMOVQEQ %s, AX", d.param("ints"))
 	between(d, func() {
+		if b.rowByRow {
+			for r := range 4 {
+				b.row(d, r)
+			}
+			return
+		}
 		for run := range 4 {
 			for i := range 2 {
 				d.p("VMOVDQU %s, Y%d", d.q(0, 32*b.group(run, i)), 4+i)
@@ -176,13 +185,30 @@ func (b *superBlock) block(d *dot) {
 	}, func() {
 		b.factors(d)
 		b.header(d)
-	}, func() {
-		for r := range 4 {
-			d.prefetch(r)
-		}
-	})
+	}, d.prefetchRows)
 	for r := range 4 {
 		b.end(d, r, 0)
+	}
+}
+
+// row multiplies row r of a format with scales for every 16 elements with the one column. Its words of scales stay in Y4 and Y5, each twice.
+func (b *superBlock) row(d *dot, r int) {
+	d.p("VMOVDQA %s, Y5", d.word(0, 32*r))
+	d.p("VPUNPCKLWD Y5, Y5, Y4")
+	d.p("VPUNPCKHWD Y5, Y5, Y5")
+	for run := range 4 {
+		b.load(d, r, run)
+		for i := range 2 {
+			w, g := weight0+i, b.group(run, i)
+			d.p("VPMADDUBSW %s, Y%d, Y%d", d.q(0, 32*g), w, w)
+			d.p("VPSHUFD $%d, Y%d, Y%d", 0x55*(g%4), 4+g/4, spare+1)
+			if run == 0 && i == 0 {
+				d.p("VPMADDWD Y%d, Y%d, Y%d", spare+1, w, r)
+				continue
+			}
+			d.p("VPMADDWD Y%d, Y%d, Y%d", spare+1, w, w)
+			d.p("VPADDD Y%d, Y%d, Y%d", w, r, r)
+		}
 	}
 }
 
@@ -487,7 +513,7 @@ var offset = minimumsAt(0, func(r int) int { return 4 + r })
 
 // halves completes what is the same for these formats.
 func halves(b superBlock) *superBlock {
-	b.group, b.scale = alternating, wordsOfHalves
+	b.group, b.scale, b.rowByRow = alternating, wordsOfHalves, true
 	return &b
 }
 
@@ -505,7 +531,9 @@ var superBlockQ6_K = halves(superBlock{
 	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		d.splitNibbles(r, 32*run)
-		d.p("VMOVDQU %s, Y8", d.w(r, 128+32*(run/2)))
+		if run%2 == 0 {
+			d.p("VMOVDQU %s, Y8", d.w(r, 128+32*(run/2)))
+		}
 		d.orBits(2*(run%2), 4, 0)
 		d.orBits(2*(run%2)+4, 4, 1)
 	},
@@ -560,7 +588,9 @@ var superBlockQ3_K = halves(superBlock{
 	factorStep: 1,
 	load: func(d *dot, r, run int) {
 		d.bitPairRun(r, 32, run)
-		d.p("VMOVDQU %s, Y8", d.w(r, 0)) // third bits
+		if run == 0 {
+			d.p("VMOVDQU %s, Y8", d.w(r, 0)) // third bits
+		}
 		d.orBits(alternating(run, 0), 2, 0)
 		d.orBits(alternating(run, 1), 2, 1)
 	},

@@ -10,7 +10,8 @@ import (
 // halves are added as they are, and one interleaving brings those of all rows into one vector, each as two dwords: 0 0 1 1 and
 // 2 2 3 3. Y12 has the rows' scales in the same order; Y13 has their minimums, or half of the integers' offset, negative, everywhere.
 //
-// With one column two blocks are added together: the sums of both, interleaved first, take these places of two dwords.
+// With one column two blocks are added together: the sums of both, interleaved first, take these places of two dwords. From their products to the float32
+// sums the way is long, so the instructions of its second half stand between those that multiply the next pair.
 
 var dotFormats = []dotFormat{
 	block32{load: nibblesAt(2), offset: 8}.format("Q4_0", 18),
@@ -38,19 +39,16 @@ type block32 struct {
 }
 
 func (b block32) format(name string, bytes int) dotFormat {
-	return dotFormat{format: name, bytes: bytes, elements: 32, before: before32, block: b.single, pair: b.pair}
+	return dotFormat{format: name, bytes: bytes, elements: 32, before: before32, block: b.single, multiplyPair: b.multiplyPair, addPair: b.addPair}
 }
 
-// before32 loads masks of nibbles and words of 1.
-func before32(d *dot) {
-	d.p("VMOVDQU %s, Y15", d.nibbles())
-	d.p("VMOVDQU %s, Y14", d.ones())
-}
+// before32 loads the mask of nibbles.
+func before32(d *dot) { d.p("VMOVDQU %s, Y15", d.nibbles()) }
 
 // acc is the register of the sums of column c.
 func (d *dot) acc(c int) int { return 8 + c }
 
-// weights puts the 32 weights of rows r and r+2 into Yto, the first halves, and the next register; it may use Y4 and Y5.
+// weights puts the 32 weights of rows r and r+2 into Yto, the first halves, and the next register; it may use Y4 and Y7.
 type weights func(d *dot, r, to int)
 
 // lanes loads 16 bytes of rows r and r+2. Where the block has 32 before or behind, one of the loads takes these: a blend from memory is cheaper than
@@ -85,16 +83,16 @@ func fiveBitsAt(high, low int) weights {
 		bits := d.constant("bitOfByte", repeat(4, 0x8040201008040201)...)
 		nibblesAt(low)(d, r, to)
 		d.p("VPBROADCASTD %s, Y4", d.w(r, high))
-		d.p("VPBROADCASTD %s, Y5", d.w(r+2, high))
-		d.p("VPBLENDD $0xF0, Y5, Y4, Y4")
+		d.p("VPBROADCASTD %s, Y7", d.w(r+2, high))
+		d.p("VPBLENDD $0xF0, Y7, Y4, Y4")
 		for half, bytes := range []string{
 			d.constant("bytes01", repeat(2, 0, 0x0101010101010101)...), d.constant("bytes23", repeat(2, 0x0202020202020202, 0x0303030303030303)...),
 		} {
-			d.p("VPSHUFB %s, Y4, Y5", bytes)
-			d.p("VPAND %s, Y5, Y5", bits)
-			d.p("VPCMPEQB %s, Y5, Y5", bits)
-			d.p("VPAND %s, Y5, Y5", d.constant("sixteens", repeat(4, 0x1010101010101010)...))
-			d.p("VPOR Y5, Y%d, Y%d", to+half, to+half)
+			d.p("VPSHUFB %s, Y4, Y7", bytes)
+			d.p("VPAND %s, Y7, Y7", bits)
+			d.p("VPCMPEQB %s, Y7, Y7", bits)
+			d.p("VPAND %s, Y7, Y7", d.constant("sixteens", repeat(4, 0x1010101010101010)...))
+			d.p("VPOR Y7, Y%d, Y%d", to+half, to+half)
 		}
 	}
 }
@@ -168,31 +166,20 @@ func (b block32) multiply(d *dot, c, to int) {
 	}
 }
 
-// float makes float32 of the sums in Y5.
-func (b block32) float(d *dot, words bool) {
-	if words {
-		d.p("VPMADDWD Y14, Y5, Y5")
+// finish adds sums in Yv, float32, to those of column c; broadcast loads the activations' scales. The rows' scales are in Yscale, their minimums in Yminimum;
+// minusOffset is what each dword has of the integers' offset. It uses v and temp.
+func (b block32) finish(d *dot, c int, broadcast string, minusOffset float32, v, scale, minimum, temp int) {
+	if b.minimums {
+		d.p("%s %s, Y%d", broadcast, d.s(c, 0), temp)
+		d.p("VFMADD231PS Y%d, Y%d, Y%d", temp, minimum, d.acc(c))
 	}
-	d.p("VCVTDQ2PS Y5, Y5")
-}
-
-// finish adds the sums in Y5 to those of column c; broadcast loads the activations' scales. minusOffset is what each dword has of the integers' offset.
-func (b block32) finish(d *dot, c int, broadcast string, minusOffset float32) {
-	switch {
-	case b.offset > 0: // (sum * scale - sum of activations * offset) * scale
-		d.p("%s %s, Y4", broadcast, d.s(c, 0))
-		d.p("%s %s, Y6", broadcast, d.sc(c, 0))
-		d.p("VMULPS %s, Y4, Y4", d.dwords(fmt.Sprintf("minus%g", -minusOffset), math.Float32bits(minusOffset)))
-		d.p("VFMADD231PS Y6, Y5, Y4")
-		d.p("VFMADD231PS Y12, Y4, Y%d", d.acc(c))
-		return
-	case b.minimums:
-		d.p("%s %s, Y4", broadcast, d.s(c, 0))
-		d.p("VFMADD231PS Y4, Y13, Y%d", d.acc(c))
+	d.p("%s %s, Y%d", broadcast, d.sc(c, 0), temp)
+	d.p("VMULPS Y%d, Y%d, Y%d", temp, v, v)
+	if b.offset > 0 {
+		d.p("%s %s, Y%d", broadcast, d.s(c, 0), temp)
+		d.p("VFMADD231PS %s, Y%d, Y%d", d.dwords(fmt.Sprintf("minus%g", -minusOffset), math.Float32bits(minusOffset)), temp, v)
 	}
-	d.p("%s %s, Y6", broadcast, d.sc(c, 0))
-	d.p("VMULPS Y12, Y6, Y6")
-	d.p("VFMADD231PS Y6, Y5, Y%d", d.acc(c))
+	d.p("VFMADD231PS Y%d, Y%d, Y%d", scale, v, d.acc(c))
 }
 
 // single adds one block.
@@ -207,59 +194,89 @@ func (b block32) single(d *dot) {
 	for c := range d.cols {
 		b.multiply(d, c, 5)
 		d.interleave("QDQ", b.add(), 5, 6, 7, 5)
-		b.float(d, !b.signed) // 8 * 31*127 in a word
-		b.finish(d, c, "VBROADCASTSS", -float32(b.offset)/2)
+		if !b.signed {
+			d.p("VPMADDWD %s, Y5, Y5", d.ones()) // 8 * 31*127 in a word
+		}
+		d.p("VCVTDQ2PS Y5, Y5")
+		b.finish(d, c, "VBROADCASTSS", -float32(b.offset)/2, 5, 12, 13, 4)
 	}
 }
 
-// pair adds two blocks to the one column.
-func (b block32) pair(d *dot) {
+// multiplyPair puts the sums of two blocks' products with the one column into Y11. It leaves Y6 and Y12 to Y14 alone.
+func (b block32) multiplyPair(d *dot) {
+	add := b.add()
 	for d.nth = range 2 {
-		b.load(d, 0, 0)
-		b.load(d, 1, 2)
-		b.multiply(d, 0, []int{9, 5}[d.nth])
+		for half := range 2 {
+			d.p("VBROADCASTI128 %s, Y%d", d.q(0, 16*half), 2+half)
+		}
+		for i := range 2 { // rows i and i+2
+			to := []int{9 + i, 5}[d.nth]
+			b.load(d, i, 0)
+			for half, p := range []int{to, 1} {
+				if b.signed {
+					d.multiplySigned(half, 2+half, p, 7)
+				} else {
+					d.p("VPMADDUBSW Y%d, Y%d, Y%d", 2+half, half, p)
+				}
+			}
+			d.p("%s Y1, Y%d, Y%d", add, to, to)
+			if d.nth == 1 { // blocks 0 1 0 1 of rows 0 and 2, then of 1 and 3
+				d.interleave("DQ", add, 9+i, 5, 0, 9+i)
+			}
+		}
 	}
 	d.nth = 0
-	words := !b.signed
-	for i := range 2 { // blocks 0 1 0 1 of rows 0 and 2, then of 1 and 3
-		d.interleave("DQ", b.add(), 9+i, 5+i, 7, 5+i)
-		if b.five {
-			d.p("VPMADDWD Y14, Y%d, Y%d", 5+i, 5+i)
+	if b.five {
+		add = "VPADDD"
+		for i := range 2 {
+			d.p("VPMADDWD %s, Y%d, Y%d", d.ones(), 9+i, 9+i)
 		}
 	}
-	add := b.add()
-	if b.five {
-		add, words = "VPADDD", false
-	}
-	d.interleave("QDQ", add, 5, 6, 7, 5) // 16 * 15*127 in a word
-	b.float(d, words)
-	b.pairScales(d)
-	b.finish(d, 0, "VBROADCASTSD", -float32(b.offset))
+	d.interleave("QDQ", add, 9, 10, 0, 11)
 }
 
-// pairScales widens the scales of two blocks of all rows into Y12, and their minimums into Y13.
+// addPair adds the pair before this one. It uses Y6 and Y12 to Y14.
+func (b block32) addPair(d *dot) {
+	from := 11
+	if !b.signed && !b.five {
+		d.p("VPMADDWD %s, Y11, Y12", d.ones()) // 16 * 15*127 in a word
+		from = 12
+	}
+	d.p("VCVTDQ2PS Y%d, Y12", from)
+	d.nth = -2
+	b.pairScales(d)
+	d.nth = 0
+	b.finish(d, 0, "VBROADCASTSD", -float32(b.offset), 12, 13, 14, 6)
+}
+
+// pairScales widens the scales of two blocks of all rows into Y13, and their minimums into Y14.
 func (b block32) pairScales(d *dot) {
-	unit, join := "WD", "DQ"
-	if b.minimums {
-		unit, join = "DQ", "QDQ"
-	}
-	for i := range 2 { // two rows each
-		for r := range 2 {
-			d.p("VMOVD %s, X%d", d.w(2*i+r, 0), 6+r)
-			d.p("VPUNPCKL%s %s, X%d, X%d", unit, d.w(2*i+r, d.bytes), 6+r, 6+r)
-		}
-		d.p("VPUNPCKL%s X7, X6, X%d", join, []int{4, 7}[i])
-	}
 	if !b.minimums {
-		d.p("VPUNPCKLQDQ X7, X4, X4")
-		d.p("VCVTPH2PS X4, Y12")
+		for i, two := range []string{"DX", "R8"} { // two rows each, in units that have nothing else to do
+			for r, row := range []string{two, "R15"} {
+				d.p("MOVL %s, %s", d.w(2*i+r, d.bytes-2), row)
+				d.p("MOVW %s, %s", d.w(2*i+r, 0), row)
+			}
+			d.p("SHLQ $32, R15")
+			d.p("ORQ R15, %s", two)
+		}
+		d.p("VMOVQ DX, X13")
+		d.p("VMOVQ R8, X6")
+		d.p("VPUNPCKLQDQ X6, X13, X13")
+		d.p("VCVTPH2PS X13, Y13")
 		return
 	}
 	apart := d.constant("scalesMinimums", repeat(2, 0x0d0c090805040100, 0x0f0e0b0a07060302)...)
-	d.p("VPSHUFB %s, X4, X4", apart)
-	d.p("VPSHUFB %s, X7, X7", apart)
-	d.p("VPUNPCKLQDQ X7, X4, X6")
-	d.p("VPUNPCKHQDQ X7, X4, X4")
-	d.p("VCVTPH2PS X6, Y12")
-	d.p("VCVTPH2PS X4, Y13")
+	for i, to := range []int{13, 14} { // two rows each
+		for r, row := range []int{to, 6} {
+			d.p("VMOVD %s, X%d", d.w(2*i+r, 0), row)
+			d.p("VPUNPCKLDQ %s, X%d, X%d", d.w(2*i+r, d.bytes), row, row)
+		}
+		d.p("VPUNPCKLQDQ X6, X%d, X%d", to, to)
+		d.p("VPSHUFB %s, X%d, X%d", apart, to, to)
+	}
+	d.p("VPUNPCKLQDQ X14, X13, X6")
+	d.p("VPUNPCKHQDQ X14, X13, X14")
+	d.p("VCVTPH2PS X6, Y13")
+	d.p("VCVTPH2PS X14, Y14")
 }
