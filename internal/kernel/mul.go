@@ -263,14 +263,27 @@ func (m *Multiplier) shareOut() {
 		stored := j.method == byDots || j.method == byWideDots || j.method == byCodec
 		switch {
 		case stored && m.pool.Threads() == 1: // nobody to share with: the longest streams
-			j.grain = j.W.rows
+			j.grain = 4 * streamOf(j.W.stride, max(j.W.rows/4, 1))
 		case stored:
-			j.grain = 4 * min(max(j.W.rows/(4*pieces), 1), streamRows)
+			j.grain = 4 * streamOf(j.W.stride, min(max(j.W.rows/(4*pieces), 1), streamRows))
 		default:
 			j.grain = panelRows * min(max(j.W.rows/(panelRows*pieces), 1), maxPanels)
 		}
 		j.count = (j.W.rows + j.grain - 1) / j.grain
 	}
+}
+
+// streamOf is the number of rows of a stream: the most, or up to an eighth less if the streams are then whole pages apart, nearly. They cross the borders
+// of pages together then, which suits the processor's prefetching: of the rate of reading Q6_K reaches 77 %, at other distances 74, Q8_0 88 and 86;
+// Q4_K and Q4_0 the same (Zen 3).
+func streamOf(stride, most int) int {
+	const page, near = 4096, 256
+	for n := most; n > most-most/8; n-- {
+		if (n*stride+near)%page <= 2*near {
+			return n
+		}
+	}
+	return most
 }
 
 // piece computes rows [lo, hi) of a job.
