@@ -31,6 +31,7 @@ type dotFormat struct {
 	bytes    int  // of a block
 	elements int  // of a block: 32 or 256
 	minimums bool // minimumSums are in use
+	sum      int  // see superBlock
 	// before loads what stays in registers; block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the
 	// scratch, see rowSums.
 	before, block func(d *dot)
@@ -190,19 +191,28 @@ func (d *dot) toNextScales() {
 func (d *dot) store() {
 	d.beginStore()
 	for c := range d.cols {
-		if d.elements == 256 {
-			d.reduce([4]string{d.rowSums(0, c), d.rowSums(1, c), d.rowSums(2, c), d.rowSums(3, c)})
-			if d.minimums {
-				d.p("VMOVAPS %s, Y1", d.minimumSums(c))
-				d.p("VHADDPS Y1, Y1, Y1")
-				d.p("VEXTRACTF128 $1, Y1, X2")
-				d.p("VMOVLHPS X2, X1, X1")
-				d.p("VADDPS X1, X0, X0")
-			}
-		} else {
+		switch {
+		case d.elements == 32:
 			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
 			d.p("VEXTRACTF128 $1, Y0, X1")
 			d.p("VMOVLHPS X1, X0, X0")
+		case d.together():
+			if d.sum > 0 {
+				d.p("VMOVAPS Y%d, Y0", d.sum)
+			} else {
+				d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
+			}
+			d.p("VEXTRACTF128 $1, Y0, X1")
+			d.p("VADDPS X1, X0, X0")
+		default:
+			d.reduce([4]string{d.rowSums(0, c), d.rowSums(1, c), d.rowSums(2, c), d.rowSums(3, c)})
+		}
+		if d.minimums {
+			d.p("VMOVAPS %s, Y1", d.minimumSums(c))
+			d.p("VHADDPS Y1, Y1, Y1")
+			d.p("VEXTRACTF128 $1, Y1, X2")
+			d.p("VMOVLHPS X2, X1, X1")
+			d.p("VADDPS X1, X0, X0")
 		}
 		d.storeRows(c)
 	}
@@ -246,8 +256,16 @@ func (d *dot) clear() {
 		return
 	}
 	d.p("VXORPS Y0, Y0, Y0")
+	sums := 4
+	if d.together() {
+		sums = 1
+		if d.sum > 0 {
+			sums = 0
+			d.p("VXORPS Y%d, Y%d, Y%d", d.sum, d.sum, d.sum)
+		}
+	}
 	for c := range d.cols {
-		for r := range 4 {
+		for r := range sums {
 			d.p("VMOVAPS Y0, %s", d.rowSums(r, c))
 		}
 		if d.minimums {

@@ -30,6 +30,7 @@ func (d *dot) mask(i int) int { return []int{10, 15}[i] }
 // The scratch: sums of rows; those of the minimums of four rows, each in two dwords; the float factors of a block, times the activations' unit; all for each column.
 // Then the words of headers: with one column R8 has the place of this block's, R15 of the next one's.
 func (d *dot) rowSums(r, c int) string { return fmt.Sprintf("%d(BX)", 128*c+32*r) }
+
 func (d *dot) minimumSums(c int) string {
 	return fmt.Sprintf("%d(BX)", 128*d.cols+32*c)
 }
@@ -102,10 +103,12 @@ type superBlock struct {
 	factorStep int
 	// minimumsOfAll tells that factors adds to minimumSums.
 	minimumsOfAll bool
+	// sum is a register for the sums of rows that come together, or 0: they are in the scratch.
+	sum int
 }
 
 func (b *superBlock) format(name string, bytes int) dotFormat {
-	return dotFormat{format: name, bytes: bytes, elements: 256, minimums: b.minimumsOfAll, before: b.before, block: b.block}
+	return dotFormat{format: name, bytes: bytes, elements: 256, minimums: b.minimumsOfAll, sum: b.sum, before: b.before, block: b.block}
 }
 
 // before loads the masks, and with one column makes the first header.
@@ -186,12 +189,35 @@ func (b *superBlock) block(d *dot) {
 		b.factors(d)
 		b.header(d)
 	}, d.prefetchRows)
+	if d.together() {
+		d.endTogether()
+		return
+	}
 	for r := range 4 {
 		b.end(d, r, 0)
 	}
 }
 
-// row multiplies row r of a format with scales for every 16 elements with the one column. Its words of scales stay in Y4 and Y5, each twice.
+// together tells that the sums of four rows are brought together at the end of each block, [0 1 2 3] twice: four parts of them, which must not leave
+// their 32 bits. Q5_K's reach 4 * 8 groups * 4 products * 31*127 * 63*63, which is 2^31 less 7 %.
+func (d *dot) together() bool { return d.cols == 1 && d.minimums }
+
+// endTogether adds a block of four rows to their sums.
+func (d *dot) endTogether() {
+	d.interleave("DQ", "VPADDD", 0, 1, spare, 0)
+	d.interleave("DQ", "VPADDD", 2, 3, spare, 2)
+	d.interleave("QDQ", "VPADDD", 0, 2, spare, 0)
+	d.p("VCVTDQ2PS Y0, Y0")
+	if d.sum > 0 {
+		d.p("VFMADD231PS %s, Y0, Y%d", d.factor(0, 0), d.sum)
+		return
+	}
+	d.p("VMOVAPS %s, Y%d", d.factor(0, 0), spare)
+	d.p("VFMADD213PS %s, Y%d, Y0", d.rowSums(0, 0), spare)
+	d.p("VMOVAPS Y0, %s", d.rowSums(0, 0))
+}
+
+// row puts the integers of row r of a format with scales for every 16 elements and the one column into Ysum. Its words of scales stay in Y4 and Y5, each twice.
 func (b *superBlock) row(d *dot, r int) {
 	d.p("VMOVDQA %s, Y5", d.word(0, 32*r))
 	d.p("VPUNPCKLWD Y5, Y5, Y4")
@@ -295,19 +321,11 @@ func (d *dot) dwords(name string, v uint32) string {
 // factorsAt stores the rows' float16 at offset, times the unit. The rows have one each, broadcast by VPBROADCASTW, or two, by VPBROADCASTD. If minus
 // is not 0, the factors times that come behind these.
 func (d *dot) factorsAt(broadcast string, offset, minus int) {
-	x, from := side, side+1
-	blend, wide := "VPBLENDW", "X"
+	x, from, wide := side, side+1, "X"
 	if broadcast == "VPBROADCASTD" {
-		blend, wide = "VPBLENDD", "Y"
+		wide = "Y"
 	}
-	for r := range 4 {
-		if r == 0 {
-			d.p("%s %s, X%d", broadcast, d.w(r, offset), x)
-			continue
-		}
-		d.p("%s %s, X%d", broadcast, d.w(r, offset), from)
-		d.p("%s $%d, X%d, X%d, X%d", blend, 1<<r, from, x, x)
-	}
+	d.broadcastAt(broadcast, offset)
 	d.p("VCVTPH2PS X%d, %s%d", x, wide, x)
 	for c := range d.cols {
 		d.p("VMULPS %s, %s%d, %s%d", d.sc(c, 0), wide, x, wide, from)
@@ -316,6 +334,20 @@ func (d *dot) factorsAt(broadcast string, offset, minus int) {
 			d.p("VMULPS %s, X%d, X%d", d.dwords(fmt.Sprintf("float%d", minus), math.Float32bits(float32(minus))), from, from)
 			d.p("VMOVAPS X%d, %s", from, d.factor(c, 4))
 		}
+	}
+}
+
+// broadcastAt brings the rows' words or dwords at offset together in X11, using X12.
+func (d *dot) broadcastAt(broadcast string, offset int) {
+	x, from := side, side+1
+	blend := "VPBLENDW"
+	if broadcast == "VPBROADCASTD" {
+		blend = "VPBLENDD"
+	}
+	d.p("%s %s, X%d", broadcast, d.w(0, offset), x)
+	for r := 1; r < 4; r++ {
+		d.p("%s %s, X%d", broadcast, d.w(r, offset), from)
+		d.p("%s $%d, X%d, X%d, X%d", blend, 1<<r, from, x, x)
 	}
 }
 
@@ -392,8 +424,19 @@ func headerScales6Rows(d *dot) {
 
 // factorsMinimums6 stores the factors, and subtracts the minimums.
 func factorsMinimums6(d *dot) {
-	d.factorsAt("VPBROADCASTD", 0, 0)
-	a, b := side, side+1
+	a, b, factors := side, side+1, side+2
+	if d.together() {
+		d.broadcastAt("VPBROADCASTD", 0)
+		d.p("VPSHUFB %s, X%d, X%d", d.constant("minimumsTwice", repeat(1, 0x0706070603020302, 0x0f0e0f0e0b0a0b0a)...), a, factors)
+		d.p("VPSHUFB %s, X%d, X%d", d.constant("factorsTwice", repeat(2, 0x0d0c090805040100)...), a, a)
+		for _, x := range []int{a, factors} {
+			d.p("VCVTPH2PS X%d, Y%d", x, x)
+			d.p("VMULPS %s, Y%d, Y%d", d.sc(0, 0), x, x)
+		}
+		d.p("VMOVAPS Y%d, %s", a, d.factor(0, 0))
+	} else {
+		d.factorsAt("VPBROADCASTD", 0, 0)
+	}
 	for c := range d.cols {
 		d.p("VPBROADCASTQ %s, Y%d", d.ints(c, sumsAt), a)
 		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, minimumWords), a, a)
@@ -401,8 +444,10 @@ func factorsMinimums6(d *dot) {
 		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, minimumWords+32), b, b)
 		d.p("VPADDD Y%d, Y%d, Y%d", b, a, a)
 		d.p("VCVTDQ2PS Y%d, Y%d", a, a)
-		d.p("VMOVSHDUP %s, Y%d", d.factor(c, 0), b)
-		d.p("VFNMADD213PS %s, Y%d, Y%d", d.minimumSums(c), b, a)
+		if !d.together() {
+			d.p("VMOVSHDUP %s, Y%d", d.factor(c, 0), factors)
+		}
+		d.p("VFNMADD213PS %s, Y%d, Y%d", d.minimumSums(c), factors, a)
 		d.p("VMOVAPS Y%d, %s", a, d.minimumSums(c))
 	}
 }
@@ -417,6 +462,7 @@ func scales6(b superBlock) *superBlock {
 var superBlockQ4_K = scales6(superBlock{
 	masks: func(d *dot) []string { return []string{d.nibbles()} },
 	load:  func(d *dot, r, run int) { d.splitNibbles(r, 16+32*run) },
+	sum:   15,
 })
 
 var superBlockQ5_K = scales6(superBlock{
