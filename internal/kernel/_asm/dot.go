@@ -196,7 +196,7 @@ func (d *dot) store() {
 			d.p("VHADDPS Y%d, Y%d, Y0", d.acc(c), d.acc(c))
 			d.p("VEXTRACTF128 $1, Y0, X1")
 			d.p("VMOVLHPS X1, X0, X0")
-		case d.together():
+		case d.cols == 1:
 			if d.sum > 0 {
 				d.p("VMOVAPS Y%d, Y0", d.sum)
 			} else {
@@ -257,7 +257,7 @@ func (d *dot) clear() {
 	}
 	d.p("VXORPS Y0, Y0, Y0")
 	sums := 4
-	if d.together() {
+	if d.cols == 1 {
 		sums = 1
 		if d.sum > 0 {
 			sums = 0

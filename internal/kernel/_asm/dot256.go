@@ -36,6 +36,9 @@ func (d *dot) minimumSums(c int) string {
 }
 func (d *dot) factor(c, i int) string { return fmt.Sprintf("%d(BX)", 160*d.cols+32*c+4*i) }
 
+// minimumFactors are the factors of minimums with one column, whose sums of rows leave room.
+func (d *dot) minimumFactors() string { return d.rowSums(1, 0) }
+
 const headerBytes = 256
 
 func (d *dot) headers() int { return 192 * d.cols }
@@ -97,13 +100,15 @@ type superBlock struct {
 	rowByRow bool
 	// scale puts the words of scales of row r's group, for column c, into Yto.
 	scale func(d *dot, r, g, c, to int)
-	// minimum subtracts from Ysum, float32, what the minimums or the integers' offset make of row r and column c, using Ytemp and the next; or is nil.
-	minimum func(d *dot, r, c, sum, temp int)
+	// minimums are those, or the integers' offset, of 16 elements, or nil.
+	minimums *halfMinimums
 	// factorStep is the number of factors of a row.
 	factorStep int
 	// minimumsOfAll tells that factors adds to minimumSums.
 	minimumsOfAll bool
-	// sum is a register for the sums of rows that come together, or 0: they are in the scratch.
+	// wide tells that four times what a sum of integers can be does not fit 32 bits.
+	wide bool
+	// sum is a register for the sums of four rows with one column, or 0: they are in the scratch.
 	sum int
 }
 
@@ -189,32 +194,52 @@ func (b *superBlock) block(d *dot) {
 		b.factors(d)
 		b.header(d)
 	}, d.prefetchRows)
-	if d.together() {
-		d.endTogether()
-		return
+	b.endTogether(d)
+}
+
+// endTogether adds a block of four rows to their sums for the one column, after these have been brought together: rows 0 1 2 3 twice, four parts of each
+// row's sum added. As integers where they fit: Q5_K's reach 4 * 8 groups * 4 products * 31*127 * 63*63, which is 2^31 less 7 %.
+func (b *superBlock) endTogether(d *dot) {
+	add := "VPADDD"
+	if b.wide {
+		add = "VADDPS"
+		for r := range 4 {
+			d.p("VCVTDQ2PS Y%d, Y%d", r, r)
+		}
 	}
-	for r := range 4 {
-		b.end(d, r, 0)
+	d.fourRows(add, 0, 1, 2, 3)
+	if !b.wide {
+		d.p("VCVTDQ2PS Y0, Y0")
+	}
+	const minimums = 5
+	if b.minimums != nil {
+		d.p("VMOVDQU %s, Y4", d.ints(0, halfSumsAt))
+		for r, to := range []int{minimums, 1, 2, 3} {
+			d.p("VPMADDWD %s, Y4, Y%d", d.word(0, b.minimums.at+32*r), to)
+		}
+		d.fourRows("VPADDD", minimums, 1, 2, 3)
+		d.p("VCVTDQ2PS Y%d, Y%d", minimums, minimums)
+	}
+	to := d.sum
+	if to > 0 {
+		d.p("VFMADD231PS %s, Y0, Y%d", d.factor(0, 0), to)
+	} else {
+		d.p("VMOVAPS %s, Y%d", d.factor(0, 0), spare)
+		d.p("VFMADD213PS %s, Y%d, Y0", d.rowSums(0, 0), spare)
+	}
+	if b.minimums != nil {
+		d.p("VFNMADD231PS %s, Y%d, Y%d", d.minimumFactors(), minimums, to)
+	}
+	if to == 0 {
+		d.p("VMOVAPS Y0, %s", d.rowSums(0, 0))
 	}
 }
 
-// together tells that the sums of four rows are brought together at the end of each block, [0 1 2 3] twice: four parts of them, which must not leave
-// their 32 bits. Q5_K's reach 4 * 8 groups * 4 products * 31*127 * 63*63, which is 2^31 less 7 %.
-func (d *dot) together() bool { return d.cols == 1 && d.minimums }
-
-// endTogether adds a block of four rows to their sums.
-func (d *dot) endTogether() {
-	d.interleave("DQ", "VPADDD", 0, 1, spare, 0)
-	d.interleave("DQ", "VPADDD", 2, 3, spare, 2)
-	d.interleave("QDQ", "VPADDD", 0, 2, spare, 0)
-	d.p("VCVTDQ2PS Y0, Y0")
-	if d.sum > 0 {
-		d.p("VFMADD231PS %s, Y0, Y%d", d.factor(0, 0), d.sum)
-		return
-	}
-	d.p("VMOVAPS %s, Y%d", d.factor(0, 0), spare)
-	d.p("VFMADD213PS %s, Y%d, Y0", d.rowSums(0, 0), spare)
-	d.p("VMOVAPS Y0, %s", d.rowSums(0, 0))
+// fourRows adds up parts of four vectors into the first of them: dwords a b c d in both lanes. It uses all and Y8.
+func (d *dot) fourRows(add string, a, b, c, e int) {
+	d.interleave("DQ", add, a, b, spare, a)
+	d.interleave("DQ", add, c, e, spare, c)
+	d.interleave("QDQ", add, a, c, spare, a)
 }
 
 // row puts the integers of row r of a format with scales for every 16 elements and the one column into Ysum. Its words of scales stay in Y4 and Y5, each twice.
@@ -306,8 +331,12 @@ func (b *superBlock) end(d *dot, r, c int) {
 	d.p("VCVTDQ2PS Y%d, Y%d", sum, sum)
 	d.p("VBROADCASTSS %s, Y%d", d.factor(c, b.factorStep*r), temp)
 	d.p("VFMADD213PS %s, Y%d, Y%d", d.rowSums(r, c), temp, sum)
-	if b.minimum != nil {
-		b.minimum(d, r, c, sum, temp)
+	if m := b.minimums; m != nil {
+		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
+		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, m.at+32*r), temp, temp)
+		d.p("VCVTDQ2PS Y%d, Y%d", temp, temp)
+		d.p("VBROADCASTSS %s, Y%d", d.factor(c, m.factor(r)), temp+1)
+		d.p("VFNMADD231PS Y%d, Y%d, Y%d", temp+1, temp, sum)
 	}
 	d.p("VMOVAPS Y%d, %s", sum, d.rowSums(r, c))
 }
@@ -318,41 +347,69 @@ func (d *dot) dwords(name string, v uint32) string {
 	return d.constant(name, dwordsOf(func(int) uint32 { return v })...)
 }
 
-// factorsAt stores the rows' float16 at offset, times the unit. The rows have one each, broadcast by VPBROADCASTW, or two, by VPBROADCASTD. If minus
-// is not 0, the factors times that come behind these.
-func (d *dot) factorsAt(broadcast string, offset, minus int) {
-	x, from, wide := side, side+1, "X"
-	if broadcast == "VPBROADCASTD" {
-		wide = "Y"
-	}
-	d.broadcastAt(broadcast, offset)
-	d.p("VCVTPH2PS X%d, %s%d", x, wide, x)
-	for c := range d.cols {
-		d.p("VMULPS %s, %s%d, %s%d", d.sc(c, 0), wide, x, wide, from)
-		d.p("VMOVAPS %s%d, %s", wide, from, d.factor(c, 0))
-		if minus != 0 {
-			d.p("VMULPS %s, X%d, X%d", d.dwords(fmt.Sprintf("float%d", minus), math.Float32bits(float32(minus))), from, from)
-			d.p("VMOVAPS X%d, %s", from, d.factor(c, 4))
+// broadcastAt brings the rows' float16 at offset together in X11: one of each row, rows 0 1 2 3 twice, if broadcast is VPBROADCASTW; or two, if it is
+// VPBROADCASTD. It uses X12.
+func (d *dot) broadcastAt(broadcast string, offset int) {
+	x, from := side, side+1
+	d.p("%s %s, X%d", broadcast, d.w(0, offset), x)
+	for r := 1; r < 4; r++ {
+		d.p("%s %s, X%d", broadcast, d.w(r, offset), from)
+		if broadcast == "VPBROADCASTW" {
+			d.p("VPBLENDW $%d, X%d, X%d, X%d", 0x11<<r, from, x, x)
+		} else {
+			d.p("VPBLENDD $%d, X%d, X%d, X%d", 1<<r, from, x, x)
 		}
 	}
 }
 
-// broadcastAt brings the rows' words or dwords at offset together in X11, using X12.
-func (d *dot) broadcastAt(broadcast string, offset int) {
-	x, from := side, side+1
-	blend := "VPBLENDW"
-	if broadcast == "VPBROADCASTD" {
-		blend = "VPBLENDD"
-	}
-	d.p("%s %s, X%d", broadcast, d.w(0, offset), x)
-	for r := 1; r < 4; r++ {
-		d.p("%s %s, X%d", broadcast, d.w(r, offset), from)
-		d.p("%s $%d, X%d, X%d, X%d", blend, 1<<r, from, x, x)
+// oneFactor stores the rows' float16 at offset, times the unit, and these times minus if that is not 0.
+func oneFactor(offset, minus int) func(d *dot) {
+	return func(d *dot) {
+		x, product, wide := side, side+1, "X"
+		if d.cols == 1 {
+			wide = "Y"
+		}
+		d.broadcastAt("VPBROADCASTW", offset)
+		d.p("VCVTPH2PS X%d, %s%d", x, wide, x)
+		for c := range d.cols {
+			d.p("VMULPS %s, %s%d, %s%d", d.sc(c, 0), wide, x, wide, product)
+			d.p("VMOVAPS %s%d, %s", wide, product, d.factor(c, 0))
+			if minus == 0 {
+				continue
+			}
+			d.p("VMULPS %s, %s%d, %s%d", d.dwords(fmt.Sprintf("float%d", minus), math.Float32bits(float32(minus))), wide, product, wide, product)
+			if d.cols == 1 {
+				d.p("VMOVAPS Y%d, %s", product, d.minimumFactors())
+			} else {
+				d.p("VMOVAPS X%d, %s", product, d.factor(c, 4))
+			}
+		}
 	}
 }
 
-func oneFactor(offset, minus int) func(d *dot) {
-	return func(d *dot) { d.factorsAt("VPBROADCASTW", offset, minus) }
+// twoFactors stores the rows' two float16 at offset, times the unit, one after the other for each row.
+func (d *dot) twoFactors(offset int) {
+	x, product := side, side+1
+	d.broadcastAt("VPBROADCASTD", offset)
+	d.p("VCVTPH2PS X%d, Y%d", x, x)
+	for c := range d.cols {
+		d.p("VMULPS %s, Y%d, Y%d", d.sc(c, 0), x, product)
+		d.p("VMOVAPS Y%d, %s", product, d.factor(c, 0))
+	}
+}
+
+// twoFactorsApart stores, for one column, the first of them in the order of rows that have come together, and puts the second into Y13, in the order
+// that the words of a constant have.
+func (d *dot) twoFactorsApart(offset int, order string, words ...uint64) {
+	x, second := side, side+2
+	d.broadcastAt("VPBROADCASTD", offset)
+	d.p("VPSHUFB %s, X%d, X%d", d.constant(order, words...), x, second)
+	d.p("VPSHUFB %s, X%d, X%d", d.constant("factorsTwice", repeat(2, 0x0d0c090805040100)...), x, x)
+	for _, x := range []int{x, second} {
+		d.p("VCVTPH2PS X%d, Y%d", x, x)
+		d.p("VMULPS %s, Y%d, Y%d", d.sc(0, 0), x, x)
+	}
+	d.p("VMOVAPS Y%d, %s", x, d.factor(0, 0))
 }
 
 // splitNibbles puts the low halves of 32 bytes into the first weight, the others into the second.
@@ -425,17 +482,10 @@ func headerScales6Rows(d *dot) {
 // factorsMinimums6 stores the factors, and subtracts the minimums.
 func factorsMinimums6(d *dot) {
 	a, b, factors := side, side+1, side+2
-	if d.together() {
-		d.broadcastAt("VPBROADCASTD", 0)
-		d.p("VPSHUFB %s, X%d, X%d", d.constant("minimumsTwice", repeat(1, 0x0706070603020302, 0x0f0e0f0e0b0a0b0a)...), a, factors)
-		d.p("VPSHUFB %s, X%d, X%d", d.constant("factorsTwice", repeat(2, 0x0d0c090805040100)...), a, a)
-		for _, x := range []int{a, factors} {
-			d.p("VCVTPH2PS X%d, Y%d", x, x)
-			d.p("VMULPS %s, Y%d, Y%d", d.sc(0, 0), x, x)
-		}
-		d.p("VMOVAPS Y%d, %s", a, d.factor(0, 0))
+	if d.cols == 1 {
+		d.twoFactorsApart(0, "minimumsTwice", 0x0706070603020302, 0x0f0e0f0e0b0a0b0a)
 	} else {
-		d.factorsAt("VPBROADCASTD", 0, 0)
+		d.twoFactors(0)
 	}
 	for c := range d.cols {
 		d.p("VPBROADCASTQ %s, Y%d", d.ints(c, sumsAt), a)
@@ -444,7 +494,7 @@ func factorsMinimums6(d *dot) {
 		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, minimumWords+32), b, b)
 		d.p("VPADDD Y%d, Y%d, Y%d", b, a, a)
 		d.p("VCVTDQ2PS Y%d, Y%d", a, a)
-		if !d.together() {
+		if d.cols > 1 {
 			d.p("VMOVSHDUP %s, Y%d", d.factor(c, 0), factors)
 		}
 		d.p("VFNMADD213PS %s, Y%d, Y%d", d.minimumSums(c), factors, a)
@@ -509,6 +559,8 @@ var superBlockIQ4_XS = &superBlock{
 	},
 	factors:    oneFactor(0, 0),
 	factorStep: 1,
+	wide:       true,
+	sum:        14,
 	load: func(d *dot, r, run int) {
 		for i := range 2 {
 			w := weight0 + i
@@ -543,19 +595,15 @@ func (d *dot) halvesWords(r, from, temp, at int, extend string) {
 	}
 }
 
-// minimumsAt subtracts the words from byte `at` of the header on, times the sums of activations, times a factor of the row.
-func minimumsAt(at int, factor func(r int) int) func(d *dot, r, c, sum, temp int) {
-	return func(d *dot, r, c, sum, temp int) {
-		d.p("VMOVDQU %s, Y%d", d.ints(c, halfSumsAt), temp)
-		d.p("VPMADDWD %s, Y%d, Y%d", d.word(c, at+32*r), temp, temp)
-		d.p("VCVTDQ2PS Y%d, Y%d", temp, temp)
-		d.p("VBROADCASTSS %s, Y%d", d.factor(c, factor(r)), temp+1)
-		d.p("VFNMADD231PS Y%d, Y%d, Y%d", temp+1, temp, sum)
-	}
+// halfMinimums subtract the words from byte `at` of the header on, times the sums of activations, times a factor of the row: with several columns the
+// one that factor tells, with one column minimumFactors.
+type halfMinimums struct {
+	at     int
+	factor func(r int) int
 }
 
 // offset subtracts what the integers' offset makes of the scales, whose factors are behind the others.
-var offset = minimumsAt(0, func(r int) int { return 4 + r })
+var offset = &halfMinimums{0, func(r int) int { return 4 + r }}
 
 // halves completes what is the same for these formats.
 func halves(b superBlock) *superBlock {
@@ -583,7 +631,9 @@ var superBlockQ6_K = halves(superBlock{
 		d.orBits(2*(run%2), 4, 0)
 		d.orBits(2*(run%2)+4, 4, 1)
 	},
-	minimum: offset,
+	minimums: offset,
+	wide:     true,
+	sum:      13,
 })
 
 // bitPairRun: 32 bytes with two bits of four groups.
@@ -613,10 +663,18 @@ var superBlockQ2_K = halves(superBlock{
 			d.halvesWords(r, minimums, side+2, 128, "VPMOVZXBW")
 		}
 	},
-	factors:    func(d *dot) { d.factorsAt("VPBROADCASTD", 80, 0) },
+	factors: func(d *dot) {
+		if d.cols > 1 {
+			d.twoFactors(80)
+			return
+		}
+		d.twoFactorsApart(80, "seconds", repeat(2, 0x0f0e0b0a07060302)...)
+		d.p("VMOVAPS Y%d, %s", side+2, d.minimumFactors())
+	},
 	factorStep: 2,
 	load:       func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },
-	minimum:    minimumsAt(128, func(r int) int { return 2*r + 1 }),
+	minimums:   &halfMinimums{128, func(r int) int { return 2*r + 1 }},
+	sum:        14,
 })
 
 var superBlockQ3_K = halves(superBlock{
@@ -640,5 +698,5 @@ var superBlockQ3_K = halves(superBlock{
 		d.orBits(alternating(run, 0), 2, 0)
 		d.orBits(alternating(run, 1), 2, 1)
 	},
-	minimum: offset,
+	minimums: offset,
 })
