@@ -21,6 +21,7 @@ func (m *Mapping) mapRegion(f *os.File, off int64, n int, private bool) error {
 	if err != nil {
 		return os.NewSyscallError("mmap", err)
 	}
+	hugePages(b)
 	m.region = b
 	return nil
 }
