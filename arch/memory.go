@@ -22,7 +22,7 @@ type MemoryOptions struct {
 // Memory is what a running model takes, in bytes.
 type Memory struct {
 	Context   int    `json:"context"`
-	Batch     int    `json:"batch"`
+	Batch     int    `json:"batch"` // most tokens computed at once, no more than the context
 	Threads   int    `json:"threads"`
 	CacheType string `json:"cache_type"`
 
@@ -54,7 +54,7 @@ const (
 // MemoryOf computes what a model takes whose tensors have the given number of bytes in all.
 func MemoryOf(s *Spec, p *Params, weights uint64, o MemoryOptions) Memory {
 	m := Memory{
-		Context: o.Context, Batch: o.Batch, Threads: o.Threads, CacheType: o.Cache.String(),
+		Context: o.Context, Batch: min(o.Batch, o.Context), Threads: o.Threads, CacheType: o.Cache.String(),
 		Weights: weights, Scratch: scratch(s, p, o), Fixed: fixedMemory + tokenMemory*uint64(p.NVocab),
 	}
 	pages := uint64((o.Context + CachePage - 1) / CachePage)

@@ -215,6 +215,8 @@ func checkDefects(t *testing.T, path string, got []Defect, want []expectation) {
 			t.Errorf("text is %q\nwant %q in it", got[i].Err, want[i].text)
 		case !strings.Contains(got[i].Hint, want[i].hint):
 			t.Errorf("hint is %q\nwant %q in it", got[i].Hint, want[i].hint)
+		case got[i].Fatal && got[i].Hint == "":
+			t.Errorf("no hint: %v", got[i].Err)
 		}
 	}
 }

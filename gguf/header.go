@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strings"
@@ -183,7 +184,7 @@ func (h *headerReader) readKey(i int) bool {
 	h.checkText(valueAt, key, v)
 	if h.file.Meta.Has(key) {
 		first := h.file.Meta.entries[h.file.Meta.index[key]].at
-		h.fatal(at, fmt.Errorf("%w: the key was set at offset %d before", ErrDuplicate, first), "")
+		h.fatal(at, fmt.Errorf("%w: the key was set at offset %d before", ErrDuplicate, first), hintDamage)
 		return true
 	}
 	h.file.Meta.add(key, v, int64(valueAt))
@@ -239,7 +240,7 @@ func (h *headerReader) checkAlignment(at int) {
 	a, err := h.file.Meta.Alignment()
 	switch {
 	case err != nil:
-		h.fatal(at, bare(err), "")
+		h.fatal(at, bare(err), hintDamage)
 	case a < UsualAlignment:
 		h.note(at, fmt.Errorf("%w: %d is under the least that the format allows, %d", ErrAlignment, a, UsualAlignment), "")
 	}
@@ -262,7 +263,7 @@ func (h *headerReader) readTensor(i int) bool {
 	h.checkTensorName(at, name)
 	broken := false
 	if err := t.check(); err != nil {
-		h.fatal(at, err, t.Type.hint())
+		h.fatal(at, err, cmp.Or(t.Type.hint(), hintDamage))
 		broken = true
 	}
 	if j, dup := h.file.index[name]; dup {

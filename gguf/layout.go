@@ -20,14 +20,14 @@ func (h *headerReader) extents() []extent {
 		t := &h.file.Tensors[i]
 		h.where = tensorPlace(t.Name)
 		if t.Offset%h.file.Alignment != 0 {
-			h.fatal(int(h.at[i]), fmt.Errorf("%w: %d is not a multiple of the alignment %d", ErrOffset, t.Offset, h.file.Alignment), "")
+			h.fatal(int(h.at[i]), fmt.Errorf("%w: %d is not a multiple of the alignment %d", ErrOffset, t.Offset, h.file.Alignment), hintDamage)
 		}
 		if h.broken[i] {
 			continue
 		}
 		n, err := t.Bytes()
 		if err != nil || t.Offset > math.MaxInt64-h.file.DataOffset || n > math.MaxInt64-h.file.DataOffset-t.Offset {
-			h.fatal(int(h.at[i]), fmt.Errorf("%w: %d bytes at offset %d", ErrOverflow, n, t.Offset), "")
+			h.fatal(int(h.at[i]), fmt.Errorf("%w: %d bytes at offset %d", ErrOverflow, n, t.Offset), hintDamage)
 			h.broken[i] = true
 			continue
 		}
@@ -50,7 +50,7 @@ func (h *headerReader) checkLayout() {
 		switch {
 		case i > 0 && e.first < all[i-1].end:
 			before := h.file.Tensors[all[i-1].tensor].Name
-			h.fatal(int(h.at[e.tensor]), fmt.Errorf("%w: the data overlaps that of tensor %q by %d bytes", ErrOffset, before, all[i-1].end-e.first), "")
+			h.fatal(int(h.at[e.tensor]), fmt.Errorf("%w: the data overlaps that of tensor %q by %d bytes", ErrOffset, before, all[i-1].end-e.first), hintDamage)
 		case e.first > end && !slices.Contains(h.broken, true):
 			h.note(int(h.at[e.tensor]), fmt.Errorf("%w: %d bytes before the data of the tensor", ErrUnused, e.first-end), "llama.cpp refuses files with gaps")
 		}

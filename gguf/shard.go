@@ -254,7 +254,9 @@ func join(parts []*File, total uint64) (*File, error) {
 		}
 		for _, t := range p.Tensors {
 			if _, ok := whole.index[t.Name]; ok {
-				return nil, &Error{Path: p.Path, Where: tensorPlace(t.Name), Offset: noOffset, Err: fmt.Errorf("%w: another part has the tensor too", ErrDuplicate)}
+				return nil, &Error{Path: p.Path, Where: tensorPlace(t.Name), Offset: noOffset,
+					Err:  fmt.Errorf("%w: another part has the tensor too", ErrDuplicate),
+					Hint: "parts of two models, or of two splits of one, lie together: take those of one"}
 			}
 			whole.index[t.Name] = len(whole.Tensors)
 			t.Offset += base

@@ -264,13 +264,13 @@ func TestOpenModelRefuses(t *testing.T) {
 		`00001.gguf: key "split.no": no such metadata key`:                                                  with(0, func(p *part) { p.no = nil }),
 		`wrong metadata value type`:             with(0, func(p *part) { p.count = "two" }),
 		`part 5 of 2; parts are counted from 0`: with(0, func(p *part) { p.no = 5 }),
-		`00001.gguf: key "split.no" at offset 88: part 1 of 3 is not named *-00001-of-00003.gguf`: with(0, func(p *part) { p.count = 3 }),
-		`00002.gguf: tensor "aaaa": duplicate name: another part has the tensor too`:              with(1, func(p *part) { p.tensors = []string{"aaaa"} }),
-		`it is 2, but all parts have 3 tensors together`:                                          with(1, func(p *part) { p.tensors = []string{"bbbb", "cccc"} }),
-		`00002.gguf: inconsistent split keys: the byte order is not that of`:                      with(1, func(p *part) { p.big = true }),
-		`00002.gguf: key "split.no" at offset 44: it is part 2 of 2`:                              nil,
-		`00001.gguf: key "split.count" at offset 113: 1 of 2 parts are missing: `:                 {},
-		`00002.gguf: at offset 0: not a GGUF file: the file is empty`:                             {{}},
+		`00001.gguf: key "split.no" at offset 88: part 1 of 3 is not named *-00001-of-00003.gguf`:                 with(0, func(p *part) { p.count = 3 }),
+		"00002.gguf: tensor \"aaaa\": duplicate name: another part has the tensor too\nhint: parts of two models": with(1, func(p *part) { p.tensors = []string{"aaaa"} }),
+		`it is 2, but all parts have 3 tensors together`:                                                          with(1, func(p *part) { p.tensors = []string{"bbbb", "cccc"} }),
+		`00002.gguf: inconsistent split keys: the byte order is not that of`:                                      with(1, func(p *part) { p.big = true }),
+		`00002.gguf: key "split.no" at offset 44: it is part 2 of 2`:                                              nil,
+		`00001.gguf: key "split.count" at offset 113: 1 of 2 parts are missing: `:                                 {},
+		`00002.gguf: at offset 0: not a GGUF file: the file is empty`:                                             {{}},
 	} {
 		path := ""
 		switch {

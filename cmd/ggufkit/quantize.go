@@ -40,7 +40,7 @@ Examples:
 		Flags: []cli.Flag{
 			outputFlag("write to `OUT` (as the second argument does)"),
 			&cli.Float64Flag{Name: "target-bpw", Usage: "choose the types for at most `X` bits per weight"},
-			&cli.StringFlag{Name: "target-size", Usage: "choose the types for a file of at most `SIZE` bytes (500M, 4.2G: powers of 1000)"},
+			&cli.StringFlag{Name: "target-size", Usage: "choose the types for at most `SIZE` bytes in all (500M, 4.2G: powers of 1000)"},
 			&cli.StringSliceFlag{Name: "tensor-type", Usage: "give tensors whose name matches a type of their own: `REGEX=TYPE` (may be repeated)"},
 			&cli.StringFlag{Name: "output-type", Aliases: []string{"output-tensor-type"}, Usage: "`TYPE` of the output matrix"},
 			&cli.StringFlag{Name: "embedding-type", Aliases: []string{"token-embedding-type"}, Usage: "`TYPE` of the token embeddings"},
