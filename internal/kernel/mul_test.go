@@ -276,3 +276,19 @@ func strangeGroups(r *rand.Rand, groups, of int) []float32 {
 	}
 	return x
 }
+
+// TestStreamOf: streams have the most rows, or a few less if they are then nearly whole pages apart.
+func TestStreamOf(t *testing.T) {
+	for _, c := range []struct{ stride, most, want int }{
+		{1152, 1408, 1408}, // 396 pages
+		{1680, 8000, 7997}, // 3280 pages and 80 bytes
+		{4620, 512, 508},   // 573 pages less 48 bytes
+		{4096 + 1024, 7, 7},
+		{100, 1, 1},
+		{5000, 64, 59}, // 72 pages and 88 bytes
+	} {
+		if got := streamOf(c.stride, c.most); got != c.want {
+			t.Errorf("rows of %d bytes, at most %d: %d, want %d", c.stride, c.most, got, c.want)
+		}
+	}
+}

@@ -39,8 +39,8 @@ func (a *Activations) Quantize(x []float32) {
 	}
 }
 
-// MostUnits is small enough for the sums of products of weights, activations, scales and units to stay in 32 bits: in each eighth of a super-block, of Q4_K
-// and Q5_K in each half.
+// MostUnits is small enough for the sums of products of weights, activations, scales and units to stay in 32 bits: in each eighth of a super-block, and in
+// each half but of Q6_K and IQ4_XS.
 const MostUnits = 63
 
 // tiniestUnits is like tiniest for 256 elements, where 127*MostUnits/x must stay in range.

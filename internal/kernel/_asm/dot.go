@@ -33,7 +33,7 @@ type dotFormat struct {
 	minimums bool // minimumSums are in use
 	sum      int  // see superBlock
 	// before loads what stays in registers; block adds one block of all rows. Blocks of 32 have their sums in registers, see acc; those of 256 in the
-	// scratch, see rowSums.
+	// scratch, see rowSums, or in sum.
 	before, block func(d *dot)
 	// multiplyPair multiplies two blocks of all rows with one column, addPair adds the two before these; or they are nil.
 	multiplyPair, addPair func(d *dot)
@@ -284,10 +284,14 @@ func (d *dot) prefetchRows() {
 	}
 }
 
-// prefetch asks for the blocks' worth of bytes of stream r, and for one line more: so most lines are asked for twice. While as many are under way as
-// the processor keeps track of, 24 in Zen 3, it drops requests, up to a tenth; and a line that was not asked for is waited for.
+// prefetch asks for the blocks' worth of bytes of stream r; with one column for one line more, so that every line is asked for twice at least. While as many
+// are under way as the processor keeps track of, 24 in Zen 3, it drops requests, up to a tenth; and a line that was not asked for is waited for.
 func (d *dot) prefetch(r int) {
-	for at := 0; at < d.blocks*d.bytes+64; at += 64 {
+	bytes := d.blocks * d.bytes
+	if d.cols == 1 {
+		bytes += 64
+	}
+	for at := 0; at < bytes; at += 64 {
 		d.p("PREFETCHT0 %s", d.w(r, prefetchAhead+at))
 	}
 }

@@ -16,8 +16,9 @@ import (
 // that multiply and those that shuffle have work at the same time. With more columns one row comes after the other, as each has sums for every column;
 // and with one where the words of scales would else be loaded too often, see row.
 
-// Registers: the sums of rows, or of a row for each column, are in Y0 to Y3; with one column the activations of a run in Y4 and Y5, else the products; weights
-// of a run in Y6 and Y7; Y8 and Y9 are for loading them, then for scales. Masks are in Y10 and Y15, Y11 to Y14 are the header's.
+// Registers: the sums of rows, or of a row for each column, are in Y0 to Y3; with one column the activations of a run in Y4 and Y5, or a row's words of scales,
+// else the products; weights of a run in Y6 and Y7; Y8 and Y9 are for loading them, then for scales. Masks are in Y10 and Y15, Y11 to Y14 are the header's;
+// one that they leave is the superBlock's sum.
 const (
 	weight0 = 6
 	spare   = 8

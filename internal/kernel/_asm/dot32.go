@@ -42,8 +42,13 @@ func (b block32) format(name string, bytes int) dotFormat {
 	return dotFormat{format: name, bytes: bytes, elements: 32, before: before32, block: b.single, multiplyPair: b.multiplyPair, addPair: b.addPair}
 }
 
-// before32 loads the mask of nibbles.
-func before32(d *dot) { d.p("VMOVDQU %s, Y15", d.nibbles()) }
+// before32 loads the mask of nibbles and, with several columns, words of 1.
+func before32(d *dot) {
+	d.p("VMOVDQU %s, Y15", d.nibbles())
+	if d.cols > 1 {
+		d.p("VMOVDQU %s, Y14", d.ones())
+	}
+}
 
 // acc is the register of the sums of column c.
 func (d *dot) acc(c int) int { return 8 + c }
@@ -194,8 +199,12 @@ func (b block32) single(d *dot) {
 	for c := range d.cols {
 		b.multiply(d, c, 5)
 		d.interleave("QDQ", b.add(), 5, 6, 7, 5)
+		ones := d.ones()
+		if d.cols > 1 {
+			ones = "Y14"
+		}
 		if !b.signed {
-			d.p("VPMADDWD %s, Y5, Y5", d.ones()) // 8 * 31*127 in a word
+			d.p("VPMADDWD %s, Y5, Y5", ones) // 8 * 31*127 in a word
 		}
 		d.p("VCVTDQ2PS Y5, Y5")
 		b.finish(d, c, "VBROADCASTSS", -float32(b.offset)/2, 5, 12, 13, 4)
