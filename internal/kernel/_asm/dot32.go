@@ -172,19 +172,24 @@ func (b block32) multiply(d *dot, c, to int) {
 }
 
 // finish adds sums in Yv, float32, to those of column c; broadcast loads the activations' scales. The rows' scales are in Yscale, their minimums in Yminimum;
-// minusOffset is what each dword has of the integers' offset. It uses v and temp.
+// minusOffset is what each dword has of the integers' offset. It uses temp, and minimum if there are none.
 func (b block32) finish(d *dot, c int, broadcast string, minusOffset float32, v, scale, minimum, temp int) {
+	if b.offset > 0 { // (sum * scale - sum of activations * offset) * scale
+		product, scaleOfColumn := temp, minimum
+		d.p("%s %s, Y%d", broadcast, d.s(c, 0), product)
+		d.p("%s %s, Y%d", broadcast, d.sc(c, 0), scaleOfColumn)
+		d.p("VMULPS %s, Y%d, Y%d", d.dwords(fmt.Sprintf("minus%g", -minusOffset), math.Float32bits(minusOffset)), product, product)
+		d.p("VFMADD231PS Y%d, Y%d, Y%d", scaleOfColumn, v, product)
+		d.p("VFMADD231PS Y%d, Y%d, Y%d", scale, product, d.acc(c))
+		return
+	}
 	if b.minimums {
 		d.p("%s %s, Y%d", broadcast, d.s(c, 0), temp)
 		d.p("VFMADD231PS Y%d, Y%d, Y%d", temp, minimum, d.acc(c))
 	}
 	d.p("%s %s, Y%d", broadcast, d.sc(c, 0), temp)
-	d.p("VMULPS Y%d, Y%d, Y%d", temp, v, v)
-	if b.offset > 0 {
-		d.p("%s %s, Y%d", broadcast, d.s(c, 0), temp)
-		d.p("VFMADD231PS %s, Y%d, Y%d", d.dwords(fmt.Sprintf("minus%g", -minusOffset), math.Float32bits(minusOffset)), temp, v)
-	}
-	d.p("VFMADD231PS Y%d, Y%d, Y%d", scale, v, d.acc(c))
+	d.p("VMULPS Y%d, Y%d, Y%d", scale, temp, temp)
+	d.p("VFMADD231PS Y%d, Y%d, Y%d", temp, v, d.acc(c))
 }
 
 // single adds one block.
