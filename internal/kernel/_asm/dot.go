@@ -197,11 +197,7 @@ func (d *dot) store() {
 			d.p("VEXTRACTF128 $1, Y0, X1")
 			d.p("VMOVLHPS X1, X0, X0")
 		case d.cols == 1:
-			if d.sum > 0 {
-				d.p("VMOVAPS Y%d, Y0", d.sum)
-			} else {
-				d.p("VMOVAPS %s, Y0", d.rowSums(0, c))
-			}
+			d.p("VMOVAPS %s, Y0", d.fourSums())
 			d.p("VEXTRACTF128 $1, Y0, X1")
 			d.p("VADDPS X1, X0, X0")
 		default:

@@ -37,8 +37,21 @@ func (d *dot) minimumSums(c int) string {
 }
 func (d *dot) factor(c, i int) string { return fmt.Sprintf("%d(BX)", 160*d.cols+32*c+4*i) }
 
-// minimumFactors are those of minimums with one column.
-func (d *dot) minimumFactors() string { return d.rowSums(1, 0) }
+// fourSums is the operand of the sums of four rows with one column: in the register that the format has for them, or in the scratch.
+func (d *dot) fourSums() string {
+	if d.sum > 0 {
+		return fmt.Sprintf("Y%d", d.sum)
+	}
+	return d.rowSums(0, 0)
+}
+
+// minimumFactors are those of minimums: with one column in the order of rows that have come together, else behind the other factors.
+func (d *dot) minimumFactors(c int) string {
+	if d.cols == 1 {
+		return d.rowSums(1, 0)
+	}
+	return d.factor(c, 4)
+}
 
 const headerBytes = 256
 
@@ -233,13 +246,13 @@ func (b *superBlock) endTogether(d *dot) {
 		d.p("VFMADD231PS %s, Y0, Y%d", d.factor(0, 0), to)
 	} else {
 		d.p("VMOVAPS %s, Y%d", d.factor(0, 0), spare)
-		d.p("VFMADD213PS %s, Y%d, Y0", d.rowSums(0, 0), spare)
+		d.p("VFMADD213PS %s, Y%d, Y0", d.fourSums(), spare)
 	}
 	if b.minimums != nil {
-		d.p("VFNMADD231PS %s, Y%d, Y%d", d.minimumFactors(), minimums, to)
+		d.p("VFNMADD231PS %s, Y%d, Y%d", d.minimumFactors(0), minimums, to)
 	}
 	if to == 0 {
-		d.p("VMOVAPS Y0, %s", d.rowSums(0, 0))
+		d.p("VMOVAPS Y0, %s", d.fourSums())
 	}
 }
 

@@ -44,11 +44,7 @@ func oneFactor(offset, minus int) func(d *dot) {
 				continue
 			}
 			d.p("VMULPS %s, %s%d, %s%d", d.dwords(fmt.Sprintf("float%d", minus), math.Float32bits(float32(minus))), wide, product, wide, product)
-			if d.cols == 1 {
-				d.p("VMOVAPS Y%d, %s", product, d.minimumFactors())
-			} else {
-				d.p("VMOVAPS X%d, %s", product, d.factor(c, 4))
-			}
+			d.p("VMOVAPS %s%d, %s", wide, product, d.minimumFactors(c))
 		}
 	}
 }
@@ -328,7 +324,7 @@ var superBlockQ2_K = halves(superBlock{
 			return
 		}
 		d.twoFactorsApart(80, "seconds", repeat(2, 0x0f0e0b0a07060302)...)
-		d.p("VMOVAPS Y%d, %s", side+2, d.minimumFactors())
+		d.p("VMOVAPS Y%d, %s", side+2, d.minimumFactors(0))
 	},
 	factorStep: 2,
 	load:       func(d *dot, r, run int) { d.bitPairRun(r, 16, run) },

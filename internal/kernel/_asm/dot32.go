@@ -8,7 +8,7 @@ import (
 // Dot kernels of the formats with blocks of 32 elements. A lane of a vector belongs to one row: rows 0 and 2 are the lanes of Y0, elements 0 to
 // 15, and Y1, elements 16 to 31; rows 1 and 3 those of Y2 and Y3. The activations are the same in both lanes. So the products of a row's
 // halves are added as they are, and one interleaving brings those of all rows into one vector, each as two dwords: 0 0 1 1 and
-// 2 2 3 3. Y12 has the rows' scales in the same order; Y13 has their minimums, or half of the integers' offset, negative, everywhere.
+// 2 2 3 3. Y12 has the rows' scales in the same order, Y13 their minimums; for pairs of blocks Y13 and Y14.
 //
 // With one column two blocks are added together: the sums of both, interleaved first, take these places of two dwords. From their products to the float32
 // sums the way is long, so the instructions of its second half stand between those that multiply the next pair.
