@@ -27,7 +27,7 @@ the other, and "@ dN" either with N tokens already in the context. Flags that ta
 64-256*2 or 0-1024+512, and may be given several times. A first run of each test warms up and is not timed.
 
 The share of the peak compares with the multiplications that this processor did at most just before, the share of reading with the bytes
-that it read from memory between the runs, as four streams for each thread. --ops tells both of every operation.
+that it read from memory, as four streams for each thread, between the runs and in pauses of them. --ops tells both of every operation.
 
 Examples:
   ggufkit bench -m model.gguf

@@ -111,7 +111,7 @@ func peakParts(r *eval.BenchRecord) []string {
 	for _, part := range []struct {
 		value float64
 		what  string
-	}{{r.PeakInteger, "GMAC/s of 8-bit integers"}, {r.PeakFloat, "GMAC/s of float32"}, {r.PeakRead, "GB/s read between the runs"}} {
+	}{{r.PeakInteger, "GMAC/s of 8-bit integers"}, {r.PeakFloat, "GMAC/s of float32"}, {r.PeakRead, "GB/s read meanwhile"}} {
 		if part.value > 0 {
 			parts = append(parts, fmt.Sprintf("%.1f %s", part.value, part.what))
 		}

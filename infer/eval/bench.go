@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -43,7 +42,7 @@ type BenchOptions struct {
 	Seed     uint64 // of the token ids
 	// Trace is the one that the model was loaded with. It is paused while the time is taken, unless it is Timed or has Labels.
 	Trace    *infer.Trace
-	Meter    *Meter                // reads before and after each run; nil: none
+	Meter    *Meter                // reads before, in pauses of and after each run; nil: none
 	Progress func(done, total int) // after each run; done is 0 after the warm-up
 }
 
@@ -67,7 +66,7 @@ func Bench(ctx context.Context, m *infer.Model, t BenchTest, o BenchOptions) (*B
 	if t.Tokens()+t.Depth > m.Context {
 		return nil, fmt.Errorf("benchmark %s: %w: it needs %d positions, the model was loaded for %d", t, infer.ErrContextFull, t.Tokens()+t.Depth, m.Context)
 	}
-	b := &bench{ctx: ctx, model: m, rng: rand.New(rand.NewPCG(o.Seed, 0)), trace: o.Trace}
+	b := &bench{ctx: ctx, model: m, rng: rand.New(rand.NewPCG(o.Seed, 0)), trace: o.Trace, meter: o.Meter}
 	if b.trace == nil {
 		b.trace = &infer.Trace{}
 	}
@@ -125,6 +124,7 @@ type bench struct {
 	model *infer.Model
 	rng   *rand.Rand
 	trace *infer.Trace
+	meter *Meter // or nil
 }
 
 // append runs n random tokens at once, in pieces so that it can be interrupted.
@@ -145,17 +145,26 @@ func (b *bench) append(s *infer.Session, n int) error {
 	return nil
 }
 
-// generate runs n tokens one by one.
-func (b *bench) generate(s *infer.Session, n int) error {
+// readEvery is how often a run pauses to read memory: seldom enough that a small model's tokens find what the last ones have left in caches.
+const readEvery = 250 * time.Millisecond
+
+// generate runs n tokens one by one, and gives how long it paused.
+func (b *bench) generate(s *infer.Session, n int) (paused time.Duration, err error) {
+	last := time.Now()
 	for range n {
 		if err := b.ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		if _, err := s.Append([]int32{b.token()}); err != nil {
-			return err
+			return 0, err
+		}
+		if now := time.Now(); b.meter != nil && now.Sub(last) >= readEvery {
+			b.meter.ReadPart()
+			last = time.Now()
+			paused += last.Sub(now)
 		}
 	}
-	return nil
+	return paused, nil
 }
 
 func (b *bench) token() int32 { return b.rng.Int32N(int32(b.model.Params.NVocab)) }
@@ -177,19 +186,22 @@ func (b *bench) warmUp(start *infer.Session, t BenchTest) (Work, error) {
 		return work, nil
 	}
 	b.trace.Reset()
-	if err := b.generate(s, 1); err != nil {
+	if _, err := b.generate(s, 1); err != nil {
 		return Work{}, err
 	}
 	return work.plus(workOf(b.trace.Ops()).times(float64(t.Gen))), nil
 }
 
 // run takes the time of a test.
-func (b *bench) run(start *infer.Session, t BenchTest) (time.Duration, error) {
-	s := start.Fork()
+func (b *bench) run(from *infer.Session, t BenchTest) (time.Duration, error) {
+	s := from.Fork()
 	defer s.Close()
-	now := time.Now()
-	err := errors.Join(b.append(s, t.Prompt), b.generate(s, t.Gen))
-	return time.Since(now), err
+	start := time.Now()
+	if err := b.append(s, t.Prompt); err != nil {
+		return 0, err
+	}
+	paused, err := b.generate(s, t.Gen)
+	return time.Since(start) - paused, err
 }
 
 // meanDeviation is the mean of values and their standard deviation as a sample, 0 for fewer than two.

@@ -54,13 +54,16 @@ type Meter struct {
 	pool   *par.Pool
 	memory []byte
 	peak   kernel.Peak
-	// What was read so far, each time the same: how often, and the nanoseconds for each byte of all times together.
-	reads int
-	ns    float64
+	next   int // where in memory the next part starts
+	// What was read since the last call of Peak, and the nanoseconds that it took.
+	bytes, ns float64
 }
 
-// meterMemory bounds what a Meter reads each time.
-const meterMemory = 512 << 20
+// meterMemory bounds what a Meter reads, meterPart what of it while a run pauses.
+const (
+	meterMemory = 512 << 20
+	meterPart   = 64 << 20
+)
 
 // NewMeter measures what a number of threads (0: the cores that the process may use) multiply at most. Memory is read in the mapping of a model; of a
 // file below 64 MB that is not measured, since it would tell of caches.
@@ -77,22 +80,33 @@ func NewMeter(f *gguf.File, threads int) *Meter {
 // Close ends the meter's threads.
 func (m *Meter) Close() { m.pool.Close() }
 
-// Read reads once. What memory gives depends on its other users, from one second to the next; so it is read before and after every run, and the mean
-// is what the runs are compared with, not the best.
-func (m *Meter) Read() {
-	if rate := kernel.MeasureRead(m.pool, m.memory); rate > 0 {
-		m.reads++
-		m.ns += 1 / rate
+// Read reads all once. What memory gives depends on its other users, from one second to the next; so it is read before and after every run, parts of it
+// while a run pauses, and the mean is what the runs are compared with, not the best.
+func (m *Meter) Read() { m.read(m.memory) }
+
+// ReadPart reads the next 64 MB.
+func (m *Meter) ReadPart() {
+	if m.next+meterPart > len(m.memory) {
+		m.next = 0
+	}
+	m.read(m.memory[m.next:min(m.next+meterPart, len(m.memory))])
+	m.next += meterPart
+}
+
+func (m *Meter) read(memory []byte) {
+	if rate := kernel.MeasureRead(m.pool, memory); rate > 0 {
+		m.bytes += float64(len(memory))
+		m.ns += float64(len(memory)) / rate
 	}
 }
 
 // Peak is what was measured since the last call.
 func (m *Meter) Peak() Peak {
 	p := Peak{Peak: m.peak}
-	if m.reads > 0 {
-		p.Read = float64(m.reads) / m.ns
+	if m.ns > 0 {
+		p.Read = m.bytes / m.ns
 	}
-	m.reads, m.ns = 0, 0
+	m.bytes, m.ns = 0, 0
 	return p
 }
 
