@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,46 @@ import (
 
 // tempName is a temporary name: base, process, a random number, and what it is: an output in the making, or a file that a Set has kept.
 var tempName = regexp.MustCompile(`^(?s)(.*)\.(\d+)-[0-9a-f]{8}\.(tmp|old)$`)
+
+// takeBack gives older files their names back, the first one last, if a run was killed while it gave its outputs theirs: then the first one is away. The
+// caller holds the Set's lock.
+func takeBack(finals []string) error {
+	if _, err := os.Lstat(finals[0]); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	kept := keptFiles(finals)
+	for i := len(finals) - 1; i >= 0; i-- {
+		final, path := finals[i], kept[filepath.Clean(finals[i])]
+		if path == "" {
+			continue
+		}
+		if err := os.Rename(path, final); err != nil {
+			return fmt.Errorf("%s: cannot be written: what was there before a run was killed could not be put back: %w\nhint: rename %s to %s, or delete it, and run again",
+				final, err, path, final)
+		}
+		os.Remove(path) // where both are names of one file the renaming leaves both
+	}
+	return nil
+}
+
+// keptFiles gives, by their final names, the names under which a Set has kept files.
+func keptFiles(finals []string) map[string]string {
+	kept, seen := map[string]string{}, map[string]bool{}
+	for _, final := range finals {
+		dir := filepath.Dir(final)
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if m := tempName.FindStringSubmatch(e.Name()); m != nil && m[3] == "old" && e.Type().IsRegular() {
+				kept[filepath.Join(dir, m[1])] = filepath.Join(dir, e.Name())
+			}
+		}
+	}
+	return kept
+}
 
 // removeSetLeftovers is removeLeftovers for the outputs of a Set, whose lock the caller holds, and those in dir that related reports.
 func removeSetLeftovers(dir string, finals []string, related func(base string) bool) {
