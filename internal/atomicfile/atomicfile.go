@@ -36,7 +36,7 @@ func Create(path string, inputs ...string) (*File, error) {
 		return nil, err
 	}
 	base := tempBase(final)
-	removeLeftovers(filepath.Dir(final), func(name string) bool { return name == base }, false)
+	removeLeftovers(filepath.Dir(final), func(name string) bool { return name == base })
 	return start(path, final, statAll(inputs))
 }
 

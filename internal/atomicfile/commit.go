@@ -35,6 +35,9 @@ func (s *Set) Commit() error {
 			os.Remove(w.kept)
 		}
 	}
+	for _, path := range s.kept {
+		os.Remove(path)
+	}
 	return nil
 }
 

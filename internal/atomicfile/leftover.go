@@ -2,41 +2,25 @@ package atomicfile
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
 // tempName is a temporary name: base, process, a random number, and what it is: an output in the making, or a file that a Set has kept.
 var tempName = regexp.MustCompile(`^(?s)(.*)\.(\d+)-[0-9a-f]{8}\.(tmp|old)$`)
 
-// takeBack gives older files their names back, the first one last, if a run was killed while it gave its outputs theirs: then the first one is away. The
-// caller holds the Set's lock.
-func takeBack(finals []string) error {
-	if _, err := os.Lstat(finals[0]); !errors.Is(err, fs.ErrNotExist) {
-		return nil
+// keptFiles lists the older files of these names that Sets have kept which were killed during Commit, but for those that are inputs. A name that was cut could
+// be another file's.
+func keptFiles(finals []string, inputs []input) []string {
+	own, seen := map[string]bool{}, map[string]bool{}
+	for _, final := range finals {
+		own[filepath.Clean(final)] = len(filepath.Base(final)) < maxBase
 	}
-	kept := keptFiles(finals)
-	for i := len(finals) - 1; i >= 0; i-- {
-		final, path := finals[i], kept[filepath.Clean(finals[i])]
-		if path == "" {
-			continue
-		}
-		if err := os.Rename(path, final); err != nil {
-			return fmt.Errorf("%s: cannot be written: what was there before a run was killed could not be put back: %w\nhint: rename %s to %s, or delete it, and run again",
-				final, err, path, final)
-		}
-		os.Remove(path) // where both are names of one file the renaming leaves both
-	}
-	return nil
-}
-
-// keptFiles gives, by their final names, the names under which a Set has kept files.
-func keptFiles(finals []string) map[string]string {
-	kept, seen := map[string]string{}, map[string]bool{}
+	var kept []string
 	for _, final := range finals {
 		dir := filepath.Dir(final)
 		if seen[dir] {
@@ -45,15 +29,20 @@ func keptFiles(finals []string) map[string]string {
 		seen[dir] = true
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
-			if m := tempName.FindStringSubmatch(e.Name()); m != nil && m[3] == "old" && e.Type().IsRegular() {
-				kept[filepath.Join(dir, m[1])] = filepath.Join(dir, e.Name())
+			m := tempName.FindStringSubmatch(e.Name())
+			if m == nil || m[3] != "old" || !own[filepath.Join(dir, m[1])] || !e.Type().IsRegular() {
+				continue
+			}
+			path := filepath.Join(dir, e.Name())
+			if st, err := os.Lstat(path); err == nil && !slices.ContainsFunc(inputs, func(in input) bool { return os.SameFile(in.info, st) }) {
+				kept = append(kept, path)
 			}
 		}
 	}
 	return kept
 }
 
-// removeSetLeftovers is removeLeftovers for the outputs of a Set, whose lock the caller holds, and those in dir that related reports.
+// removeSetLeftovers is removeLeftovers for the outputs of a Set, and those in dir that related reports.
 func removeSetLeftovers(dir string, finals []string, related func(base string) bool) {
 	bases := map[string]map[string]bool{dir: {}}
 	for _, final := range finals {
@@ -64,29 +53,20 @@ func removeSetLeftovers(dir string, finals []string, related func(base string) b
 		bases[d][tempBase(final)] = true
 	}
 	for d, own := range bases {
-		removeLeftovers(d, func(base string) bool { return own[base] || d == dir && related != nil && related(base) }, true)
+		removeLeftovers(d, func(base string) bool { return own[base] || d == dir && related != nil && related(base) })
 	}
 }
 
-// removeLeftovers deletes the temporary files in a folder that no living process holds, for those outputs that of reports by their base name, of which
-// it sees the first 200 bytes. Files that a Set has kept are removed by who holds its lock: nobody else could tell whether they are in use. Failures are
-// ignored: a leftover costs space, not correctness.
-func removeLeftovers(dir string, of func(base string) bool, locked bool) {
+// removeLeftovers deletes the outputs in the making in a folder that no living process holds, those that of reports by their base name, of which it sees the
+// first 200 bytes. Failures are ignored: a leftover costs space, not correctness.
+func removeLeftovers(dir string, of func(base string) bool) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		m := tempName.FindStringSubmatch(e.Name())
-		if m == nil || !e.Type().IsRegular() || !of(m[1]) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		switch {
-		case m[3] == "tmp":
-			removeAbandoned(path, m[2])
-		case locked:
-			os.Remove(path)
+		if m := tempName.FindStringSubmatch(e.Name()); m != nil && m[3] == "tmp" && e.Type().IsRegular() && of(m[1]) {
+			removeAbandoned(filepath.Join(dir, e.Name()), m[2])
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 type Set struct {
 	Files []*File
 	lock  *setLock
+	kept  []string // older files of these names that killed runs have left
 }
 
 // Output is a file of a Set.
@@ -21,9 +22,9 @@ type Output struct {
 }
 
 // CreateSet starts outputs, each as Create does, with room for all of them. Of two runs that write the outputs called name, the later one is refused: the
-// names of their files would be given in turns, and what stands in the end could be some of each. The older files that a run killed during Commit has kept
-// get their names back. What else killed runs have left of these outputs is removed from the folder of name, and of others whose base names related reports;
-// it sees the first 200 bytes of them.
+// names of their files would be given in turns, and what stands in the end could be some of each. What killed runs have left of these outputs is removed from
+// the folder of name, and of others whose base names related reports; it sees the first 200 bytes of them. Older files that such runs have kept stay until
+// Commit: they may be all that there is of them.
 func CreateSet(name string, outputs []Output, related func(base string) bool, inputs ...string) (*Set, error) {
 	if len(outputs) == 1 {
 		f, err := Create(outputs[0].Path, inputs...)
@@ -38,15 +39,13 @@ func CreateSet(name string, outputs []Output, related func(base string) bool, in
 	}
 	s := &Set{lock: lock}
 	finals, err := resolveAll(outputs)
-	if err == nil {
-		err = takeBack(finals)
-	}
 	if err != nil {
 		s.Abort()
 		return nil, err
 	}
 	removeSetLeftovers(filepath.Dir(name), finals, related)
 	in := statAll(inputs)
+	s.kept = keptFiles(finals, in)
 	for i, o := range outputs {
 		f, err := start(o.Path, finals[i], in)
 		if err != nil {

@@ -236,59 +236,64 @@ func TestSetKeepsFolders(t *testing.T) {
 	}
 }
 
-// What a killed run has kept is removed by the next set, which has the lock, and by nothing else.
+// What a killed run has kept is removed by the next set of those names that is complete, unless it is an input, and by nothing else.
 func TestSetKeptLeftovers(t *testing.T) {
 	dir := t.TempDir()
-	oldSet(t, dir, "a", "a.12-0123abcd.old", "a.12-0123abcd.tmp", "b.12-0123abcd.old", "c.12-0123abcd.old", "a.old")
-	create(t, filepath.Join(dir, "a")).Abort()
-	if got, want := names(t, filepath.Join(dir, "a")), "a a.12-0123abcd.old a.old b.12-0123abcd.old c.12-0123abcd.old"; got != want {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	oldSet(t, dir, "a.12-0123abcd.old", "a.12-0123abcd.tmp", "b.12-0123abcd.old", "b.13-0123abcd.old", "c.12-0123abcd.old", "a.old")
+	create(t, at("a")).Abort()
+	fileSet(t, dir, "a", "b").Abort()
+	if got, want := names(t, at("a")), "a.12-0123abcd.old a.old b.12-0123abcd.old b.13-0123abcd.old c.12-0123abcd.old"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	fileSet(t, dir, "a", "b").Abort()
-	if got, want := names(t, filepath.Join(dir, "a")), "a a.old c.12-0123abcd.old"; got != want {
+	s, err := CreateSet(at("set"), []Output{{Path: at("a")}, {Path: dir + "/./b"}}, func(string) bool { return true }, at("b.13-0123abcd.old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, at("a")), "a a.old b b.13-0123abcd.old c.12-0123abcd.old"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
 
-// A run that is killed while its outputs get their names, after any of the steps, has lost nothing of an older set: the next run puts that back before it
-// begins.
+// A run that is killed while its outputs get their names, after any of the steps, has lost nothing of an older set, and what it has kept of that stays until
+// a later run of the same names is complete; one that fails, or of other names, leaves it.
 func TestSetKilledDuringCommit(t *testing.T) {
-	for _, linked := range []bool{true, false} {
-		for steps := range 8 {
-			dir := t.TempDir()
-			want := oldSet(t, dir, "a", "b", "c")
-			s := fileSet(t, dir, "a", "b", "c")
-			var list []swap
-			for _, f := range s.Files {
-				list = append(list, swap{File: f})
+	for steps := range 8 {
+		dir := t.TempDir()
+		oldSet(t, dir, "a", "b", "c")
+		s := fileSet(t, dir, "a", "b", "c")
+		var list []swap
+		for _, f := range s.Files {
+			list = append(list, swap{File: f})
+		}
+		todo := []func() error{list[0].keep, list[1].keep, list[2].keep, list[0].clear, list[2].place, list[1].place, list[0].place}
+		for _, step := range todo[:steps] {
+			if err := step(); err != nil {
+				t.Fatal(err)
 			}
-			var todo []func() error
-			for i := range list {
-				todo = append(todo, func() error {
-					if linked {
-						return list[i].keep()
-					}
-					list[i].kept = newName(list[i].path, "old")
-					return nil
-				})
+		}
+		s.lock.f.Close() // the system does that for one that is killed, and nothing else
+		for _, f := range s.Files {
+			f.File.Close()
+		}
+		fileSet(t, dir, "a", "b", "c").Abort()
+		if err := fileSet(t, dir, "d", "e").Commit(); err != nil {
+			t.Fatal(err)
+		}
+		got := contents(t, dir)
+		for _, old := range []string{": old a", ": old b", ": old c"} {
+			if !strings.Contains(got, old) {
+				t.Errorf("killed after %d steps: %q, without %q", steps, got, old)
 			}
-			todo = append(todo, list[0].clear, list[2].place, list[1].place, list[0].place)
-			for _, step := range todo[:steps] {
-				if err := step(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			s.lock.f.Close() // the system does that for one that is killed, and nothing else
-			for _, f := range s.Files {
-				f.File.Close()
-			}
-			if steps == len(todo) {
-				want = "a: new, b: new, c: new"
-			}
-			fileSet(t, dir, "a", "b", "c").Abort()
-			if got := contents(t, dir); got != want {
-				t.Errorf("linked %v, killed after %d steps: %q, want %q", linked, steps, got, want)
-			}
+		}
+		if err := fileSet(t, dir, "a", "b", "c").Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := contents(t, dir), "a: new, b: new, c: new, d: new, e: new"; got != want {
+			t.Errorf("killed after %d steps: %q in the end, want %q", steps, got, want)
 		}
 	}
 }
