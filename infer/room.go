@@ -133,10 +133,10 @@ func (s system) checkRoom(m *arch.Memory) error {
 	fits := (room - min(m.Scratch, room)) / max(m.CachePosition, 1) / arch.CachePage * arch.CachePage
 	hint := "no context fits"
 	if fits > 0 {
-		hint = fmt.Sprintf("choose a context of %d at most (-c %d)", fits, fits)
-	}
-	if m.CacheType == gguf.F16.String() {
-		hint += ", or a cache of q8_0 (--cache-type q8_0), which takes about half"
+		hint = fmt.Sprintf("choose a context of %d at most (-c %d, of bench -p, -n and -d together)", fits, fits)
+		if m.CacheType == gguf.F16.String() {
+			hint += ", nearly twice that with a cache of q8_0 (--cache-type q8_0)"
+		}
 	}
 	return fmt.Errorf("a context of %d tokens takes %s for keys and values in %s and %s to compute in, more than the %s of %s\nhint: %s",
 		m.Context, sizeText(m.Cache), m.CacheType, sizeText(m.Scratch), sizeText(room), what, hint)

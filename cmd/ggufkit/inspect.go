@@ -150,7 +150,7 @@ func printReport(u *ui, r *inspect.Report, meta, tensors, tokens bool) error {
 }
 
 func printSummary(u *ui, r *inspect.Report) error {
-	context, weights, part, parts := "", "none", "", ""
+	context, weights, part, parts, aligned := "", "none", "", "", ""
 	if n := len(r.Files); n > 0 {
 		parts = fmt.Sprintf("%d, up to %s", n, r.Files[n-1])
 	}
@@ -162,6 +162,9 @@ func printSummary(u *ui, r *inspect.Report) error {
 	if r.TensorCount > 0 {
 		weights = fmt.Sprintf("%s in %d tensors, %.2f bits per weight", commas(r.Parameters), r.TensorCount, r.BitsPerWeight)
 	}
+	if r.Alignment > 0 { // else the file ends before
+		aligned = fmt.Sprintf(", tensors aligned to %d bytes", r.Alignment)
+	}
 	if r.Context > 0 {
 		context = fmt.Sprintf("%s tokens", commas(r.Context))
 	}
@@ -169,7 +172,7 @@ func printSummary(u *ui, r *inspect.Report) error {
 		{"file", r.File},
 		{"part", part},
 		{"parts", parts},
-		{"format", fmt.Sprintf("GGUF v%d, %s-endian, tensors aligned to %d bytes", r.Version, r.ByteOrder, r.Alignment)},
+		{"format", fmt.Sprintf("GGUF v%d, %s-endian%s", r.Version, r.ByteOrder, aligned)},
 		{"size", fmt.Sprintf("%s (%s bytes)", size(r.Size), commas(r.Size))},
 		{"architecture", r.Architecture},
 		{"name", r.Name},

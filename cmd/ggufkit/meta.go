@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/arch"
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/inspect"
 	"github.com/urfave/cli/v2"
@@ -167,7 +168,11 @@ func assignments(ctx context.Context, direct, files []string) ([]assignment, err
 	for i, word := range slices.Concat(direct, files) {
 		left, value, ok := strings.Cut(word, "=")
 		if !ok || left == "" {
-			return nil, usagef("write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "%q sets nothing", word)
+			meant := ""
+			if i == 0 && len(direct) == 2 && left != "" && !strings.Contains(direct[1], "=") {
+				meant = didYouMean("'" + left + "=" + direct[1] + "'")
+			}
+			return nil, usagef(meant+"write KEY=VALUE, or KEY:TYPE=VALUE for a new key", "%q sets nothing", word)
 		}
 		if i >= len(direct) {
 			text, err := readText(ctx, value)
@@ -272,8 +277,12 @@ func edit(c *cli.Context, u *ui, apply func(*gguf.Meta) ([]change, error)) error
 	}
 	report.File, report.DryRun = path, c.Bool("dry-run")
 	body := func(m *gguf.Meta) (err error) {
+		ran := runnable(m) == nil
 		report.Changes, err = apply(m)
 		warnLengths(u, m)
+		if after := runnable(m); err == nil && ran && after != nil {
+			u.note("warning: the model will not run any more: %s", strings.ReplaceAll(after.Error(), "\n", "; "))
+		}
 		return err
 	}
 	if report.DryRun {
@@ -320,6 +329,20 @@ func printChanges(u *ui, changes []change) error {
 		rows[i] = []string{ch.Key, show(ch.Before), "->", show(ch.After)}
 	}
 	return u.table([]string{"key", "before", "", "after"}, rows)
+}
+
+// runnable is why the engine refuses a model with this metadata, nil if it does not.
+func runnable(m *gguf.Meta) error {
+	name, err := m.Str("general.architecture")
+	if err != nil {
+		return err
+	}
+	spec, err := arch.ForGGUF(name)
+	if err != nil {
+		return err
+	}
+	_, err = arch.ParamsOf(spec, m)
+	return err
 }
 
 // warnLengths notes lists of the vocabulary that should be of one length and are not.

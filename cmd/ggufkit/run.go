@@ -33,7 +33,7 @@ Examples:
 func runText(c *cli.Context, u *ui) error {
 	interactive := c.Bool("interactive")
 	if !c.IsSet("prompt") && !interactive {
-		return usagef("usage: "+c.Command.UsageText, "run needs --prompt")
+		return usagef("give a text by -p, or -i for a conversation; usage: "+c.Command.UsageText, "run needs --prompt")
 	}
 	if err := creatable(c.String("trace"), c.String("model")); err != nil {
 		return err

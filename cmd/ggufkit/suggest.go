@@ -61,6 +61,9 @@ func flagFor(c *cli.Context, most int) string {
 	if c.NArg() > most && targeted(c) {
 		return "leave out the type, the target chooses types; "
 	}
+	if most == 1 && c.NArg() == 2 && findFlag(c.Command, "-o") != nil && !c.IsSet("output") {
+		return didYouMean("-o " + c.Args().Get(1))
+	}
 	if most != 0 || c.NArg() == 0 {
 		return ""
 	}
