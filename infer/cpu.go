@@ -2,6 +2,7 @@ package infer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/kernel"
@@ -15,6 +16,7 @@ type cpu struct {
 	exact    bool
 	cache    gguf.Type // of keys and values
 	system   system
+	pages    *pageLayout // of the last memory that was made
 	pool     *par.Pool
 	mul      *kernel.Multiplier
 	products []kernel.Product // of the product at hand
@@ -117,7 +119,10 @@ func (c *cpu) Bind(t *gguf.Tensor, data []byte) (Weight, error) {
 func (c *cpu) NewBuffer() Buffer { return &matrix{} }
 
 func (c *cpu) NewState(layers []CacheShape) (State, error) {
-	return newPaged(layers, c.cache, c.system.checkPages), nil
+	if c.pages == nil || !slices.Equal(c.pages.layers, layers) {
+		c.pages = newPageLayout(layers, c.cache, c.system.checkPages)
+	}
+	return &paged{layout: c.pages}, nil
 }
 
 func (c *cpu) Upload(dst Buffer, width int, values []float32) {

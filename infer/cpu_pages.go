@@ -1,7 +1,6 @@
 package infer
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -41,10 +40,17 @@ type pageLayout struct {
 	encode       func(dst []byte, src []float32)
 	// room fails if there is no memory for some more bytes; nil: nobody knows.
 	room func(bytes uint64) error
+	// free are pages that nobody owns, for the next who needs some: the garbage collector would let as many again be made before it takes them.
+	free []*page
 }
 
-// newPaged makes the memory of an empty sequence. Widths of heads are whole blocks of the type.
+// newPaged makes the memory of an empty sequence.
 func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *paged {
+	return &paged{layout: newPageLayout(layers, typ, room)}
+}
+
+// newPageLayout lays out pages. Widths of heads are whole blocks of the type.
+func newPageLayout(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *pageLayout {
 	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, encode: encoders[typ], room: room}
 	cache := func(width int) kernel.Cache {
 		size, _ := typ.RowBytes(uint64(width))
@@ -56,16 +62,36 @@ func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error)
 		l.start[il] = l.size
 		l.size += s.KVHeads * pagePositions * (keys.Stride + values.Stride)
 	}
-	return &paged{layout: l}
+	return l
 }
 
-// newPage makes a page of zeros.
-func (l *pageLayout) newPage() *page { return &page{owners: 1, data: make([]byte, l.size)} }
+// newPage gives a page of zeros.
+func (l *pageLayout) newPage() *page {
+	last := len(l.free) - 1
+	if last < 0 {
+		return &page{owners: 1, data: make([]byte, l.size)}
+	}
+	p := l.free[last]
+	l.free = l.free[:last]
+	p.owners = 1
+	clear(p.data)
+	return p
+}
+
+// release gives up pages and forgets them in the list.
+func (l *pageLayout) release(pages []*page) {
+	for i, p := range pages {
+		if p.owners--; p.owners == 0 {
+			l.free = append(l.free, p)
+		}
+		pages[i] = nil
+	}
+}
 
 func (s *paged) Len() int { return s.len }
 
 func (s *paged) Append(n int) error {
-	if more := roundUp(s.len+n, pagePositions)/pagePositions - len(s.pages); more > 0 && s.layout.room != nil {
+	if more := roundUp(s.len+n, pagePositions)/pagePositions - len(s.pages) - len(s.layout.free); more > 0 && s.layout.room != nil {
 		if err := s.layout.room(uint64(more) * uint64(s.layout.size)); err != nil {
 			return err
 		}
@@ -88,7 +114,8 @@ func (s *paged) own() {
 	last := len(s.pages) - 1
 	if p := s.pages[last]; p.owners > 1 {
 		p.owners--
-		s.pages[last] = &page{owners: 1, data: bytes.Clone(p.data)}
+		s.pages[last] = s.layout.newPage()
+		copy(s.pages[last].data, p.data)
 	}
 }
 
@@ -100,7 +127,7 @@ func (s *paged) Truncate(n int) error {
 		return nil
 	}
 	keep := roundUp(n, pagePositions) / pagePositions
-	release(s.pages[keep:])
+	s.layout.release(s.pages[keep:])
 	s.pages, s.len = s.pages[:keep], n
 	s.own()
 	s.wipe()
@@ -132,16 +159,8 @@ func (s *paged) Fork() State {
 }
 
 func (s *paged) Close() {
-	release(s.pages)
+	s.layout.release(s.pages)
 	s.pages, s.len = nil, 0
-}
-
-// release gives up pages and forgets them in the list.
-func release(pages []*page) {
-	for i, p := range pages {
-		p.owners--
-		pages[i] = nil
-	}
 }
 
 // head is the keys and values of a head in a page.
@@ -239,12 +258,13 @@ func (s *paged) Restore(r io.Reader, limit int) error {
 	fresh := &paged{layout: s.layout}
 	for len(fresh.pages)*pagePositions < int(h.Positions) {
 		p := s.layout.newPage()
+		fresh.pages = append(fresh.pages, p)
 		if _, err := io.ReadFull(r, p.data); err != nil {
+			fresh.Close()
 			return fmt.Errorf("snapshot: %w", err)
 		}
-		fresh.pages = append(fresh.pages, p)
 	}
-	release(s.pages)
+	s.layout.release(s.pages)
 	s.pages, s.len = fresh.pages, int(h.Positions)
 	s.wipe()
 	return nil

@@ -223,6 +223,48 @@ type failingWriter struct{}
 
 func (failingWriter) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
+// Pages that nobody owns serve again, as zeros, and no room is asked for them.
+func TestPagesServeAgain(t *testing.T) {
+	var asked uint64
+	layout := newPageLayout([]CacheShape{{KVHeads: 1, HeadK: 2, HeadV: 2}}, gguf.F32, func(bytes uint64) error {
+		asked += bytes
+		return nil
+	})
+	a := &paged{layout: layout}
+	if err := a.Append(3*pagePositions - 1); err != nil {
+		t.Fatal(err)
+	}
+	for pos := range a.len {
+		a.put(0, pos, []float32{1, 2}, []float32{3, 4})
+	}
+	fork := a.Fork()
+	if err := fork.Append(1); err != nil { // a copy of the last page
+		t.Fatal(err)
+	}
+	made := map[*page]bool{fork.(*paged).pages[2]: true}
+	for _, p := range a.pages {
+		made[p] = true
+	}
+	a.Close()
+	if len(layout.free) != 1 {
+		t.Errorf("%d pages are free while a fork has the others, want 1", len(layout.free))
+	}
+	fork.Close()
+	before := asked
+	b := &paged{layout: layout}
+	if err := b.Append(4 * pagePositions); err != nil {
+		t.Fatal(err)
+	}
+	if len(layout.free) != 0 || asked != before {
+		t.Errorf("%d pages are free, %d bytes were asked for", len(layout.free), asked-before)
+	}
+	for i, p := range b.pages {
+		if !made[p] || p.owners != 1 || bytes.ContainsFunc(p.data, func(r rune) bool { return r != 0 }) {
+			t.Errorf("page %d: made before %v, %d owners, %v", i, made[p], p.owners, p.data)
+		}
+	}
+}
+
 // Caches in fast precision hold float16, half the memory of exact.
 func TestCacheSize(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 2, HeadK: 64, HeadV: 64}, {KVHeads: 1, HeadK: 32, HeadV: 6}}
