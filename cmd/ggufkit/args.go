@@ -77,6 +77,9 @@ func findCommand(table []*cli.Command, args []string) (cmd *cli.Command, path, r
 	}
 }
 
+// alone is what flags mean that may stand without a value, as llama.cpp's do.
+var alone = map[string]string{"color": "always"}
+
 // splitFlags sorts the words after a command into flags, each as one --name=value, and arguments.
 func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional []string, err error) {
 	for i := 0; i < len(args); i++ {
@@ -97,7 +100,12 @@ func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional
 		}
 		name = flag.Names()[0]
 		if df, ok := flag.(cli.DocGenerationFlag); ok && df.TakesValue() && !hasValue {
-			if i++; i == len(args) || findFlag(cmd, args[i]) != nil {
+			last := i+1 == len(args) || findFlag(cmd, args[i+1]) != nil
+			if value = alone[name]; last && value != "" {
+				flags = append(flags, "--"+name+"="+value)
+				continue
+			}
+			if i++; last {
 				return nil, nil, usagef("write --"+name+"=VALUE if the value itself looks like a flag", "%s needs a value", word)
 			}
 			value, hasValue = args[i], true

@@ -24,7 +24,7 @@ import (
 func consoleFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "interactive", Aliases: []string{"i"}, Usage: "take turns with the model, a line each; lines of \"\"\" enclose longer texts"},
-		&cli.StringFlag{Name: "color", Value: "auto", Usage: "show what is typed in colour: `WHEN` is auto (on a terminal), always or never"},
+		&cli.StringFlag{Name: "color", Value: "auto", Usage: "show what is typed in colour: `WHEN` is auto (on a terminal), always (also without a value) or never"},
 		&cli.BoolFlag{Name: "no-history", Usage: "do not remember what is typed for the next time"},
 	}
 }
