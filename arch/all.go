@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ggufkit/ggufkit/gguf"
 	"github.com/ggufkit/ggufkit/internal/spelling"
 )
 
@@ -37,6 +38,15 @@ func ForGGUF(name string) (*Spec, error) {
 		}
 	}
 	return nil, fmt.Errorf("architecture %q is not supported\nhint: the nearest supported ones are %s", name, strings.Join(nearest(name, known), ", "))
+}
+
+// ForMeta finds the architecture that a file's metadata names.
+func ForMeta(m *gguf.Meta) (*Spec, error) {
+	name, err := m.Str("general.architecture")
+	if err != nil {
+		return nil, err
+	}
+	return ForGGUF(name)
 }
 
 // nearest is up to five of known, by edit distance to name.

@@ -44,11 +44,6 @@ type pageLayout struct {
 	free []*page
 }
 
-// newPaged makes the memory of an empty sequence.
-func newPaged(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *paged {
-	return &paged{layout: newPageLayout(layers, typ, room)}
-}
-
 // newPageLayout lays out pages. Widths of heads are whole blocks of the type.
 func newPageLayout(layers []CacheShape, typ gguf.Type, room func(bytes uint64) error) *pageLayout {
 	l := &pageLayout{layers: layers, start: make([]int, len(layers)), typ: typ, encode: encoders[typ], room: room}

@@ -35,11 +35,7 @@ type Model struct {
 // The source must stay open until the model is closed.
 func Load(src arch.TensorSource, meta *gguf.Meta, o Options) (m *Model, err error) {
 	err = mmap.Guard(func() error {
-		name, err := meta.Str("general.architecture")
-		if err != nil {
-			return err
-		}
-		spec, err := arch.ForGGUF(name)
+		spec, err := arch.ForMeta(meta)
 		if err != nil {
 			return err
 		}

@@ -121,7 +121,7 @@ func TestForksAreIndependent(t *testing.T) {
 // The memory of a closed or cut sequence is not shared any more, so that its fork writes in place.
 func TestPagesAreReleased(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 1, HeadK: 2, HeadV: 2}}
-	a := newPaged(shape, gguf.F32, nil)
+	a := &paged{layout: newPageLayout(shape, gguf.F32, nil)}
 	if err := a.Append(pagePositions + 8); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestPagesServeAgain(t *testing.T) {
 func TestCacheSize(t *testing.T) {
 	shape := []CacheShape{{KVHeads: 2, HeadK: 64, HeadV: 64}, {KVHeads: 1, HeadK: 32, HeadV: 6}}
 	perPosition := 2*(64+64) + 1*(32+6)
-	exact, fast := newPaged(shape, gguf.F32, nil), newPaged(shape, gguf.F16, nil)
+	exact, fast := &paged{layout: newPageLayout(shape, gguf.F32, nil)}, &paged{layout: newPageLayout(shape, gguf.F16, nil)}
 	for _, s := range []*paged{exact, fast} {
 		if err := s.Append(pagePositions + 1); err != nil {
 			t.Fatal(err)

@@ -30,11 +30,7 @@ func memory(f *gguf.File, o arch.MemoryOptions) ([]arch.Memory, error) {
 	if o.Context < 0 || o.Context > arch.MaxContext || o.Batch < 1 || o.Threads < 1 {
 		return nil, fmt.Errorf("options out of range: context %d, batch %d, %d threads", o.Context, o.Batch, o.Threads)
 	}
-	name, err := f.Meta.Str("general.architecture")
-	if err != nil {
-		return nil, err
-	}
-	spec, err := arch.ForGGUF(name)
+	spec, err := arch.ForMeta(f.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -100,15 +100,14 @@ func splitFlags(cmd *cli.Command, path string, args []string) (flags, positional
 		}
 		name = flag.Names()[0]
 		if df, ok := flag.(cli.DocGenerationFlag); ok && df.TakesValue() && !hasValue {
-			last := i+1 == len(args) || findFlag(cmd, args[i+1]) != nil
-			if value = alone[name]; last && value != "" {
-				flags = append(flags, "--"+name+"="+value)
-				continue
+			value, hasValue = alone[name]
+			if i+1 < len(args) && findFlag(cmd, args[i+1]) == nil {
+				i++
+				value, hasValue = args[i], true
 			}
-			if i++; last {
+			if !hasValue {
 				return nil, nil, usagef("write --"+name+"=VALUE if the value itself looks like a flag", "%s needs a value", word)
 			}
-			value, hasValue = args[i], true
 		}
 		if hasValue {
 			flags = append(flags, "--"+name+"="+value)

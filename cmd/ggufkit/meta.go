@@ -333,11 +333,7 @@ func printChanges(u *ui, changes []change) error {
 
 // runnable is why the engine refuses a model with this metadata, nil if it does not.
 func runnable(m *gguf.Meta) error {
-	name, err := m.Str("general.architecture")
-	if err != nil {
-		return err
-	}
-	spec, err := arch.ForGGUF(name)
+	spec, err := arch.ForMeta(m)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ type Meter struct {
 // meterMemory bounds what a Meter reads, meterPart what of it while a run pauses.
 const (
 	meterMemory = 512 << 20
-	meterPart   = 64 << 20
+	meterPart   = kernel.ReadMinimum
 )
 
 // NewMeter measures what a number of threads (0: the cores that the process may use) multiply at most. Memory is read in the mapping of a model; of a

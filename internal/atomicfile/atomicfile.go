@@ -35,8 +35,7 @@ func Create(path string, inputs ...string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := tempBase(final)
-	removeLeftovers(filepath.Dir(final), func(name string) bool { return name == base })
+	removeLeftovers(final)
 	return start(path, final, statAll(inputs))
 }
 

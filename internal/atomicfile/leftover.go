@@ -13,37 +13,35 @@ import (
 // tempName is a temporary name: base, process, a random number, and what it is: an output in the making, or a file that a Set has kept.
 var tempName = regexp.MustCompile(`^(?s)(.*)\.(\d+)-[0-9a-f]{8}\.(tmp|old)$`)
 
-// keptFiles lists the older files of these names that Sets have kept which were killed during Commit, but for those that are inputs. A name that was cut could
-// be another file's.
-func keptFiles(finals []string, inputs []input) []string {
-	own, seen := map[string]bool{}, map[string]bool{}
-	for _, final := range finals {
-		own[filepath.Clean(final)] = len(filepath.Base(final)) < maxBase
-	}
-	var kept []string
-	for _, final := range finals {
-		dir := filepath.Dir(final)
-		if seen[dir] {
-			continue
-		}
-		seen[dir] = true
-		entries, _ := os.ReadDir(dir)
-		for _, e := range entries {
-			m := tempName.FindStringSubmatch(e.Name())
-			if m == nil || m[3] != "old" || !own[filepath.Join(dir, m[1])] || !e.Type().IsRegular() {
-				continue
-			}
-			path := filepath.Join(dir, e.Name())
-			if st, err := os.Lstat(path); err == nil && !slices.ContainsFunc(inputs, func(in input) bool { return os.SameFile(in.info, st) }) {
-				kept = append(kept, path)
-			}
-		}
-	}
-	return kept
+// leftover is a file with a temporary name.
+type leftover struct {
+	path            string
+	base, pid, kind string // see tempName; base is what the output's name was cut to
 }
 
-// removeSetLeftovers is removeLeftovers for the outputs of a Set, and those in dir that related reports.
-func removeSetLeftovers(dir string, finals []string, related func(base string) bool) {
+// leftovers lists those in a folder, none if it cannot be read: they cost space, not correctness.
+func leftovers(dir string) (list []leftover) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if m := tempName.FindStringSubmatch(e.Name()); m != nil && e.Type().IsRegular() {
+			list = append(list, leftover{filepath.Join(dir, e.Name()), m[1], m[2], m[3]})
+		}
+	}
+	return list
+}
+
+// removeLeftovers deletes what killed runs have left of an output.
+func removeLeftovers(final string) {
+	for _, l := range leftovers(filepath.Dir(final)) {
+		if l.kind == "tmp" && l.base == tempBase(final) {
+			removeAbandoned(l.path, l.pid)
+		}
+	}
+}
+
+// removeSetLeftovers is removeLeftovers for the outputs of a Set, and those in dir that related reports. It gives the older files of these outputs that Sets
+// have kept which were killed during Commit, but for those that are inputs. A name that was cut could be another file's.
+func removeSetLeftovers(dir string, finals []string, related func(base string) bool, inputs []input) (kept []string) {
 	bases := map[string]map[string]bool{dir: {}}
 	for _, final := range finals {
 		d := filepath.Dir(final)
@@ -53,22 +51,24 @@ func removeSetLeftovers(dir string, finals []string, related func(base string) b
 		bases[d][tempBase(final)] = true
 	}
 	for d, own := range bases {
-		removeLeftovers(d, func(base string) bool { return own[base] || d == dir && related != nil && related(base) })
-	}
-}
-
-// removeLeftovers deletes the outputs in the making in a folder that no living process holds, those that of reports by their base name, of which it sees the
-// first 200 bytes. Failures are ignored: a leftover costs space, not correctness.
-func removeLeftovers(dir string, of func(base string) bool) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if m := tempName.FindStringSubmatch(e.Name()); m != nil && m[3] == "tmp" && e.Type().IsRegular() && of(m[1]) {
-			removeAbandoned(filepath.Join(dir, e.Name()), m[2])
+		for _, l := range leftovers(d) {
+			switch {
+			case l.kind == "old":
+				if own[l.base] && len(l.base) < maxBase && !isInput(l.path, inputs) {
+					kept = append(kept, l.path)
+				}
+			case own[l.base] || d == dir && related != nil && related(l.base):
+				removeAbandoned(l.path, l.pid)
+			}
 		}
 	}
+	return kept
+}
+
+// isInput reports whether a file is one of the inputs.
+func isInput(path string, inputs []input) bool {
+	st, err := os.Lstat(path)
+	return err == nil && slices.ContainsFunc(inputs, func(in input) bool { return os.SameFile(in.info, st) })
 }
 
 // undecided is the age up to which a file may be one whose writer cannot be seen.

@@ -43,9 +43,8 @@ func CreateSet(name string, outputs []Output, related func(base string) bool, in
 		s.Abort()
 		return nil, err
 	}
-	removeSetLeftovers(filepath.Dir(name), finals, related)
 	in := statAll(inputs)
-	s.kept = keptFiles(finals, in)
+	s.kept = removeSetLeftovers(filepath.Dir(name), finals, related, in)
 	for i, o := range outputs {
 		f, err := start(o.Path, finals[i], in)
 		if err != nil {

@@ -28,8 +28,9 @@ func (s *set) measurePeak(pool *par.Pool) Peak {
 }
 
 const (
-	readPiece   = 1 << 20  // bytes that a thread reads at a time
-	readMinimum = 64 << 20 // several times what caches hold
+	readPiece = 1 << 20 // bytes that a thread reads at a time
+	// ReadMinimum is how many bytes MeasureRead wants at least: several times what caches hold.
+	ReadMinimum = 64 << 20
 )
 
 // MeasureRead reads memory once, as four streams for each thread, and gives the rate in 1e9 bytes a second; 0 for less than 64 MB, which would tell of
@@ -37,7 +38,7 @@ const (
 func MeasureRead(pool *par.Pool, memory []byte) float64 { return current().measureRead(pool, memory) }
 
 func (s *set) measureRead(pool *par.Pool, memory []byte) float64 {
-	if len(memory) < readMinimum {
+	if len(memory) < ReadMinimum {
 		return 0
 	}
 	pieces := len(memory) / readPiece

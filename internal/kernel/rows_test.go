@@ -328,7 +328,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestPeak(t *testing.T) {
-	memory := make([]byte, readMinimum+12345)
+	memory := make([]byte, ReadMinimum+12345)
 	for _, s := range sets() {
 		if r := s.measureRead(newPool(t, 2), memory); r <= 0 {
 			t.Errorf("%s: reads %g GB/s", s.name, r)

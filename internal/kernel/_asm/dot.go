@@ -198,10 +198,13 @@ func (d *dot) store() {
 			d.p("VMOVLHPS X1, X0, X0")
 		case d.cols == 1:
 			d.p("VMOVAPS %s, Y0", d.fourSums())
-			d.p("VEXTRACTF128 $1, Y0, X1")
-			d.p("VADDPS X1, X0, X0")
+			d.addLanes(0)
 		default:
-			d.reduce([4]string{d.rowSums(0, c), d.rowSums(1, c), d.rowSums(2, c), d.rowSums(3, c)})
+			for r := range 4 {
+				d.p("VMOVAPS %s, Y%d", d.rowSums(r, c), r)
+			}
+			d.fourRows("VADDPS", 0, 1, 2, 3, spare)
+			d.addLanes(0)
 		}
 		if d.minimums {
 			d.p("VMOVAPS %s, Y1", d.minimumSums(c))
@@ -311,22 +314,20 @@ func (f *file) ask() {
 	f.label("asked")
 }
 
-// reduce adds up the 8 parts of four rows' sums into X0. It uses Y0 to Y2.
-func (d *dot) reduce(sums [4]string) {
-	for i := range 2 {
-		d.p("VMOVUPS %s, Y%d", sums[2*i], i)
-		d.p("VUNPCKLPS %s, Y%d, Y2", sums[2*i+1], i)
-		d.p("VUNPCKHPS %s, Y%d, Y%d", sums[2*i+1], i, i)
-		d.p("VADDPS Y2, Y%d, Y%d", i, i)
-	}
-	d.p("VUNPCKLPD Y1, Y0, Y2")
-	d.p("VUNPCKHPD Y1, Y0, Y0")
-	d.p("VADDPS Y2, Y0, Y0")
-	d.p("VEXTRACTF128 $1, Y0, X1")
-	d.p("VADDPS X1, X0, X0")
+// addLanes adds the lanes of Ya into X0, using X1.
+func (d *dot) addLanes(a int) {
+	d.p("VEXTRACTF128 $1, Y%d, X1", a)
+	d.p("VADDPS X1, X%d, X0", a)
 }
 
-// interleave adds the vectors a and b after interleaving their dwords or qwords; add is VPADDW or VPADDD. It uses a and temp.
+// fourRows adds up parts of four vectors into the first of them: dwords a b c d in both lanes. It uses all and temp.
+func (d *dot) fourRows(add string, a, b, c, e, temp int) {
+	d.interleave("DQ", add, a, b, temp, a)
+	d.interleave("DQ", add, c, e, temp, c)
+	d.interleave("QDQ", add, a, c, temp, a)
+}
+
+// interleave adds the vectors a and b after interleaving their dwords or qwords; add is VPADDW, VPADDD or VADDPS. It uses a and temp.
 func (d *dot) interleave(unit, add string, a, b, temp, to int) {
 	d.p("VPUNPCKL%s Y%d, Y%d, Y%d", unit, b, a, temp)
 	d.p("VPUNPCKH%s Y%d, Y%d, Y%d", unit, b, a, a)
@@ -379,8 +380,9 @@ func dotFloat(f *file, t floatType, cols int) {
 	f.p("JNZ next")
 	d.beginStore()
 	for c := range cols {
-		sum := func(r int) string { return fmt.Sprintf("Y%d", 4+4*c+r) }
-		d.reduce([4]string{sum(0), sum(1), sum(2), sum(3)})
+		sum := 4 + 4*c
+		d.fourRows("VADDPS", sum, sum+1, sum+2, sum+3, 0)
+		d.addLanes(sum)
 		d.storeRows(c)
 	}
 	d.endStore()

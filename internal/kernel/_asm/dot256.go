@@ -228,7 +228,7 @@ func (b *superBlock) endTogether(d *dot) {
 			d.p("VCVTDQ2PS Y%d, Y%d", r, r)
 		}
 	}
-	d.fourRows(add, 0, 1, 2, 3)
+	d.fourRows(add, 0, 1, 2, 3, spare)
 	if !b.wide {
 		d.p("VCVTDQ2PS Y0, Y0")
 	}
@@ -238,7 +238,7 @@ func (b *superBlock) endTogether(d *dot) {
 		for r, to := range []int{minimums, 1, 2, 3} {
 			d.p("VPMADDWD %s, Y4, Y%d", d.word(0, b.minimums.at+32*r), to)
 		}
-		d.fourRows("VPADDD", minimums, 1, 2, 3)
+		d.fourRows("VPADDD", minimums, 1, 2, 3, spare)
 		d.p("VCVTDQ2PS Y%d, Y%d", minimums, minimums)
 	}
 	to := d.sum
@@ -254,13 +254,6 @@ func (b *superBlock) endTogether(d *dot) {
 	if to == 0 {
 		d.p("VMOVAPS Y0, %s", d.fourSums())
 	}
-}
-
-// fourRows adds up parts of four vectors into the first of them: dwords a b c d in both lanes. It uses all and Y8.
-func (d *dot) fourRows(add string, a, b, c, e int) {
-	d.interleave("DQ", add, a, b, spare, a)
-	d.interleave("DQ", add, c, e, spare, c)
-	d.interleave("QDQ", add, a, c, spare, a)
 }
 
 // row puts the integers of row r of a format with scales for every 16 elements and the one column into Ysum. Its words of scales stay in Y4 and Y5, each twice.
